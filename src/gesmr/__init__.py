@@ -1,0 +1,42 @@
+"""Genetic algorithms that find their own mutation rate."""
+
+from . import noise, problems
+from .controllers import (
+    GESMR,
+    PAPER_NAMES,
+    SAMR,
+    UCB,
+    Clip,
+    Controller,
+    Feedback,
+    Fixed,
+    OneFifth,
+    controller,
+)
+from .evolve import History, evolve
+from .ga import GA, Proposal, State
+from .oracles import LAMR, OFMR
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GA",
+    "GESMR",
+    "LAMR",
+    "OFMR",
+    "PAPER_NAMES",
+    "SAMR",
+    "UCB",
+    "Clip",
+    "Controller",
+    "Feedback",
+    "Fixed",
+    "History",
+    "OneFifth",
+    "Proposal",
+    "State",
+    "controller",
+    "evolve",
+    "noise",
+    "problems",
+]

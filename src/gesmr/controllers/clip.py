@@ -1,0 +1,48 @@
+"""Any controller, with its rates kept in a range."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array
+
+from .. import _checks, noise
+from .._pytree import pytree
+from .base import Controller, Feedback
+
+
+@pytree
+class Clip:
+    """`controller` with every rate in [low, high].
+
+    What the controller holds is clipped too: rates left to wander outside would all act alike there,
+    and nothing would select between them.
+    """
+
+    controller: Controller
+    low: Any = 0.0
+    high: Any = float("inf")
+
+    def __post_init__(self):
+        for name, bound in (("low", self.low), ("high", self.high)):
+            if not (name == "high" and bound == float("inf")):
+                _checks.real(name, bound, 0.0, open_low=False)
+        if isinstance(self.low, int | float) and isinstance(self.high, int | float) and self.low > self.high:
+            raise ValueError(f"low must be at most high ({self.high}), got {self.low}")
+
+    def init(self, key: noise.Key, num_children: int, num_genes: int) -> Any:
+        return self.clip(self.controller.init(key, num_children, num_genes), *self._range())
+
+    def rates(self, state: Any, parents: Array) -> Array:
+        return self.controller.rates(state, parents)
+
+    def update(self, key: noise.Key, state: Any, feedback: Feedback) -> Any:
+        return self.clip(self.controller.update(key, state, feedback), *self._range())
+
+    def log_rates(self, state: Any) -> Array:
+        return self.controller.log_rates(state)
+
+    def clip(self, state: Any, low: Array, high: Array) -> Any:
+        return self.controller.clip(state, low, high)
+
+    def _range(self) -> tuple[Array, Array]:
+        return jnp.log(jnp.asarray(self.low, float)), jnp.log(jnp.asarray(self.high, float))

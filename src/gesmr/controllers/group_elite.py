@@ -1,0 +1,86 @@
+"""GESMR: group elite selection of mutation rates (Algorithm 1), and its ablations GESMR-AVG and GESMR-FIX."""
+
+import math
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .. import _checks, noise, selection
+from .._pytree import pytree, static
+from .base import Feedback, HoldsLogRates, log_spaced, mutate
+
+
+@pytree
+class GESMR(HoldsLogRates):
+    """K rates, each responsible for a group of children, evolved by the *best* change in their group.
+
+    The state is the K log rates, `f[K]`. `groups=None` takes K ≈ √N. `score="mean"` is the paper's GESMR-AVG,
+    `adapt=False` its GESMR-FIX.
+    """
+
+    groups: int | None = static(default=None)  # K
+    meta_rate: Any = 2.0  # τ
+    truncation: Any = 0.5  # η_σ
+    low: Any = 1e-3
+    high: Any = 1e3
+    score: str = static(default="min")
+    adapt: bool = static(default=True)
+
+    def __post_init__(self):
+        if self.groups is not None:
+            _checks.integer("groups", self.groups, 1)
+        _checks.real("meta_rate", self.meta_rate, 1.0, open_low=False)
+        _checks.real("truncation", self.truncation, 0.0, 1.0)
+        _checks.real("low", self.low, 0.0)
+        _checks.real("high", self.high, 0.0)
+        _checks.choice("score", self.score, ("min", "mean"))
+
+    def init(self, key: noise.Key, num_children: int, num_genes: int) -> Array:
+        groups = round(math.sqrt(num_children)) if self.groups is None else self.groups
+        if groups > num_children:
+            raise ValueError(f"groups must be at most num_children ({num_children}), got {groups}")
+        return log_spaced(self.low, self.high, groups)
+
+    def rates(self, state: Array, parents: Array) -> Array:
+        return jnp.exp(state)[group_of_child(parents.shape[0], state.shape[0])]
+
+    def update(self, key: noise.Key, state: Array, feedback: Feedback) -> Array:
+        if not self.adapt:
+            return state
+        # Eq. 5: what each rate achieved
+        groups = state.shape[0]
+        worth = self._worth(feedback, groups)
+        # Eq. 6: the best rate, and K−1 drawn from the best l
+        pool = selection.pool_size(self.truncation, groups)
+        survivors = state[selection.truncate(key, worth, pool)]
+        # Eq. 7: all but the best are mutated
+        mutants = mutate(noise.bits(key, groups, start=2 * groups), survivors, self.meta_rate)
+        return jnp.where(jnp.arange(groups) == 0, survivors, mutants)
+
+    def _worth(self, feedback: Feedback, groups: int) -> Array:
+        """Δ_k, `f[K]`: the lowest (or mean) change in each group; `inf` for a group that cannot be judged."""
+        num_children = feedback.parents.shape[0]
+        member, exists = _members(num_children, groups)
+        changes = jnp.where(exists, feedback.changes[member], jnp.inf)
+        if self.score == "min":
+            return jnp.min(changes, axis=1)
+        judged = exists & feedback.counts[member]
+        total = jnp.sum(jnp.where(judged, changes, 0), axis=1)
+        count = jnp.sum(judged, axis=1)
+        return jnp.where(count > 0, total / jnp.maximum(count, 1), jnp.inf)
+
+
+def group_of_child(num_children: int, groups: int) -> np.ndarray:
+    """Which group each child belongs to, `int[N]`: consecutive blocks whose sizes differ by at most one."""
+    return np.arange(num_children) * groups // num_children
+
+
+def _members(num_children: int, groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """The children of each group as a table `int[K, ⌈N/K⌉]`, and which of its entries exist."""
+    group = group_of_child(num_children, groups)
+    first = np.searchsorted(group, np.arange(groups))
+    size = np.bincount(group, minlength=groups)
+    column = np.arange(size.max())
+    return np.minimum(first[:, None] + column, num_children - 1), column < size[:, None]

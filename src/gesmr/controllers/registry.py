@@ -1,0 +1,55 @@
+"""The paper's names for its methods."""
+
+import math
+import re
+from collections.abc import Callable
+
+from .. import _checks
+from .bandit import UCB
+from .base import Controller
+from .fixed import Fixed
+from .group_elite import GESMR
+from .one_fifth import OneFifth
+from .self_adaptive import SAMR
+
+# Every parameter is written out: these stay the paper's, whatever the classes' defaults become.
+_METHODS: dict[str, Callable[[int], Controller]] = {
+    "FMR": lambda n: Fixed(rate=0.01),
+    "1CMR": lambda n: Fixed(rate=None),
+    "15MR": lambda n: OneFifth(rate=0.01, target=0.2, factor=2.0),
+    "UCB/5": lambda n: _ucb(5),
+    "UCB/10": lambda n: _ucb(10),
+    "SAMR": lambda n: SAMR(meta_rate=2.0, low=1e-3, high=1e3),
+    "GESMR": lambda n: _gesmr(n, "min", True),
+    "GESMR-AVG": lambda n: _gesmr(n, "mean", True),
+    "GESMR-FIX": lambda n: _gesmr(n, "min", False),
+}
+
+PAPER_NAMES = tuple(_METHODS)
+
+
+def controller(name: str, num_children: int = 100) -> Controller:
+    """The method the paper calls `name`, with the paper's parameters: "GESMR", "UCB/5", "1CMR" …
+
+    GESMR's K is √N, the 10 groups of the paper at its N = 100; say `num_children` for another N.
+    "UCB/R" takes any R. The oracles OFMR and LAMR-G are searches over whole runs: `gesmr.OFMR`, `gesmr.LAMR`.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, got {name!r} ({type(name).__name__})")
+    num_children = _checks.integer("num_children", num_children, 1)
+    if name in _METHODS:
+        return _METHODS[name](num_children)
+    if match := re.fullmatch(r"UCB/([1-9]\d*)", name):
+        return _ucb(int(match[1]))
+    if name == "OFMR" or name.startswith("LAMR"):
+        raise ValueError(f"name must be a controller, got the oracle {name!r}; use gesmr.OFMR or gesmr.LAMR")
+    raise ValueError(f"name must be one of {', '.join(PAPER_NAMES)} (or UCB/R for any R), got {name!r}")
+
+
+def _ucb(arms: int) -> UCB:
+    return UCB(arms=arms, low=1e-3, high=1.0)
+
+
+def _gesmr(num_children: int, score: str, adapt: bool) -> GESMR:
+    groups = round(math.sqrt(num_children))
+    return GESMR(groups, meta_rate=2.0, truncation=0.5, low=1e-3, high=1e3, score=score, adapt=adapt)

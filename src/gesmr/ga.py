@@ -1,0 +1,167 @@
+"""The genetic algorithm: one elite, truncation selection, Gaussian mutation. Everything else is the controller's."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.core import Tracer
+
+from . import _checks, noise, selection
+from ._pytree import pytree, static
+from .controllers import GESMR, Controller, Feedback
+
+# The key of child i of generation t is that of the place (i, t); the rest of the randomness has places at the far end.
+_SELECTION, _CONTROLLER, _START = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np.uint32)
+
+
+class State(NamedTuple):
+    """All there is to a run. `_replace` branches it: another key, another controller's state."""
+
+    key: noise.Key
+    generation: Array  # i32[]
+    population: Array  # f[N+1, d]  slot 0 the elite
+    fitness: Array  # f[N+1]  lower is better, inf where the objective was not finite
+    controller: Any
+
+    @property
+    def best(self) -> Array:
+        """The best solution so far, `f[d]`."""
+        return self.population[jnp.argmin(self.fitness)]
+
+    @property
+    def best_fitness(self) -> Array:
+        return jnp.min(self.fitness)
+
+
+class Proposal(NamedTuple):
+    """The next population, before its values are known."""
+
+    population: Array  # f[N+1, d]  slot 0 the best of the current members, unaltered
+    elite: Array  # i32[]  which current member that is
+    parents: Array  # i32[N]  which current member each child was made from
+    rates: Array  # f[N]
+
+    @property
+    def candidates(self) -> Array:
+        """What to evaluate: `f[N, d]`, the children."""
+        return self.population[1:]
+
+
+@pytree
+class GA:
+    """A population of one elite and `num_children` children.
+
+    Population t+1 is the best of population t and N children of population t: each copies a parent drawn uniformly
+    from the best `truncation`·N of the N+1, plus Gaussian noise of the controller's rate. A better child is
+    therefore promoted to slot 0 by the next selection, not at once.
+
+        ga = GA(GESMR(), num_children=100)
+        state = ga.init(key, population, fitness)
+        proposal = ga.ask(state)
+        state = ga.tell(state, proposal, objective(proposal.candidates))
+
+    `ask` draws from the state's key and generation number alone: asked twice, it gives the same answer.
+    """
+
+    controller: Controller = GESMR()
+    num_children: int = static(default=100)  # N
+    truncation: Any = 0.5  # η_x
+
+    def __post_init__(self):
+        for method in ("init", "rates", "update", "log_rates"):
+            if isinstance(self.controller, str | type) or not hasattr(self.controller, method):
+                raise TypeError(
+                    "controller must be a controller object such as GESMR() or gesmr.controller('GESMR'), "
+                    f"got {self.controller!r}"
+                )
+        _checks.integer("num_children", self.num_children, 1)
+        _checks.real("truncation", self.truncation, 0.0, 1.0)
+
+    def init(self, key: Any, population: Any, fitness: Any) -> State:
+        """Start from an evaluated population `f[N+1, d]`, `f[N+1]`, in the order given."""
+        key = noise.key(key)
+        population = _check_population(population, self.num_children + 1)
+        fitness = _finite_or_worst(_check_fitness(fitness, self.num_children + 1))
+        start = noise.fold_in(key, _START)
+        controller = self.controller.init(start, self.num_children, population.shape[1])
+        return State(key, jnp.zeros((), jnp.int32), population, fitness, controller)
+
+    def ask(self, state: State) -> Proposal:
+        """Select parents and make children."""
+        pool = selection.pool_size(self.truncation, self.num_children)
+        key = noise.fold_in(state.key, _SELECTION, state.generation)
+        chosen = selection.truncate(key, state.fitness, pool)
+        rates = self.controller.rates(state.controller, chosen[1:])
+        slots = jnp.arange(self.num_children + 1)
+        child_keys = noise.fold_in(state.key, slots, state.generation)
+        population = make_children(child_keys, state.population, chosen, rates)
+        return Proposal(population, chosen[0], chosen[1:], rates)
+
+    def tell(self, state: State, proposal: Proposal, fitness: Any, *, parent_fitness: Any = None) -> State:
+        """The next state, given the candidates' values `f[N]`.
+
+        If the objective is noisy and the parents were evaluated again beside their children, `parent_fitness f[N]`
+        holds those values; the changes the controller sees are taken from them.
+        """
+        fitness = _finite_or_worst(_check_fitness(fitness, self.num_children))
+        fitness = fitness.astype(state.fitness.dtype)
+        if parent_fitness is None:
+            parent_fitness = state.fitness[proposal.parents]
+        else:
+            checked = _check_fitness(parent_fitness, self.num_children, "parent_fitness")
+            parent_fitness = _finite_or_worst(checked).astype(state.fitness.dtype)
+        feedback = Feedback(proposal.elite, proposal.parents, proposal.rates, parent_fitness, fitness)
+        key = noise.fold_in(state.key, _CONTROLLER, state.generation)
+        return State(
+            key=state.key,
+            generation=state.generation + 1,
+            population=proposal.population,
+            fitness=jnp.concatenate([state.fitness[proposal.elite][None], fitness]),
+            controller=self.controller.update(key, state.controller, feedback),
+        )
+
+
+def make_children(keys: noise.Key, population: Array, chosen: Array, rates: Array) -> Array:
+    """How parents make a child: x' = x + σε (Eq. 2), for each of the members `chosen i32[N+1]` with its key.
+
+    Slot 0 has rate 0, an exact copy. One gather and one fused noise term: the population is read and written once.
+    """
+    rates = jnp.concatenate([jnp.zeros_like(rates[:1]), rates])[:, None]
+    epsilon = noise.normal(noise.bits(keys, population.shape[1]))
+    parents = population.at[chosen].get(mode="promise_in_bounds")
+    return (parents + rates * epsilon).astype(population.dtype)
+
+
+def _finite_or_worst(fitness: Array) -> Array:
+    """The one place where NaN and ±inf are dealt with: they are the worst value there is."""
+    return jnp.where(jnp.isfinite(fitness), fitness, jnp.inf)
+
+
+def _check_population(population: Any, members: int) -> Array:
+    expected = f"a float array of shape ({members}, d): num_children + 1 members of d ≥ 1 genes"
+    shape, dtype = np.shape(population), getattr(population, "dtype", None)
+    if dtype is None:
+        population = np.asarray(population)
+        shape, dtype = population.shape, population.dtype
+    if len(shape) != 2 or shape[0] != members or shape[1] < 1:
+        raise ValueError(f"population must be {expected}, got shape {tuple(shape)}")
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(f"population must be {expected}, got dtype {dtype}")
+    if not isinstance(population, Tracer) and not bool(jnp.isfinite(population).all()):
+        bad = int((~np.isfinite(np.asarray(population, np.float64))).any(axis=1).sum())
+        raise ValueError(f"population must be finite, got NaN or infinity in {bad} of {members} members")
+    return jnp.asarray(population)
+
+
+def _check_fitness(fitness: Any, n: int, name: str = "fitness") -> Array:
+    if not isinstance(fitness, jax.Array | np.ndarray):
+        fitness = np.asarray(fitness)
+    if fitness.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), one value per candidate, got {fitness.shape}")
+    if jnp.issubdtype(fitness.dtype, jnp.integer):
+        fitness = fitness.astype(float)
+    if not jnp.issubdtype(fitness.dtype, jnp.floating):
+        raise TypeError(f"{name} must be real numbers, got dtype {fitness.dtype}")
+    return jnp.asarray(fitness)

@@ -1,0 +1,5 @@
+"""What is optimised."""
+
+from . import functions
+
+__all__ = ["functions"]

@@ -1,0 +1,136 @@
+"""The paper's six test functions (Appendix B.1), optionally shifted and rotated."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.core import Tracer
+
+from .. import _checks, noise
+from .._elementary import sinpi
+from .._pytree import pytree, static
+
+
+class Formula(NamedTuple):
+    value: Callable[[Array], Array]  # f[..., d] → f[...]
+    optimum: float | None  # every coordinate of the minimiser; None if there is none
+
+
+def ackley(x: Array) -> Array:
+    distance = jnp.sqrt(_sum(x * x) / x.shape[-1])
+    ripple = _sum(_one_minus_cos_turns(x)) / x.shape[-1]
+    # 20 − 20e^(−r/5) and e − e^cos as expm1: exact near the optimum, where the plain form cancels to noise
+    return -20 * jnp.expm1(-0.2 * distance) - np.e * jnp.expm1(-ripple)
+
+
+def griewank(x: Array) -> Array:
+    turns_per_unit = (1 / (2 * np.pi * np.sqrt(np.arange(1, x.shape[-1] + 1)))).astype(x.dtype)
+    cosines = 1 - _one_minus_cos_turns(x * turns_per_unit)
+    return _sum(x * x) / 4000 - jnp.prod(cosines, axis=-1) + 1
+
+
+def rastrigin(x: Array) -> Array:
+    return _sum(x * x + 10 * _one_minus_cos_turns(x))
+
+
+def rosenbrock(x: Array) -> Array:
+    here, following = x[..., :-1], x[..., 1:]
+    return _sum(100 * (following - here * here) ** 2 + (here - 1) ** 2)
+
+
+def sphere(x: Array) -> Array:
+    return _sum(x * x)
+
+
+def linear(x: Array) -> Array:
+    return _sum(x)
+
+
+def _sum(terms: Array) -> Array:
+    """The sum over the last axis. On a CPU as a product with ones: XLA vectorises it, a fused sum only in part."""
+
+    def product(terms: Array) -> Array:
+        return jnp.matmul(terms, jnp.ones(terms.shape[-1], terms.dtype), precision="highest")
+
+    return lax.platform_dependent(terms, cpu=product, default=partial(jnp.sum, axis=-1))
+
+
+def _one_minus_cos_turns(x: Array) -> Array:
+    """1 − cos(2πx) = 2 sin²(πx), from the nearest whole turn: no cancellation at the optimum, and any size of x."""
+    return 2 * sinpi(x - jnp.round(x)) ** 2
+
+
+FORMULAS: dict[str, Formula] = {
+    "ackley": Formula(ackley, 0.0),
+    "griewank": Formula(griewank, 0.0),
+    "rastrigin": Formula(rastrigin, 0.0),
+    "rosenbrock": Formula(rosenbrock, 1.0),
+    "sphere": Formula(sphere, 0.0),
+    "linear": Formula(linear, None),
+}
+
+
+@pytree
+class Function:
+    """f(R(x − shift)) for one of `FORMULAS`; the first population is N(0, std² I)."""
+
+    name: str = static()
+    num_genes: int = static()
+    std: Any = 1.0
+    shift: Any = None  # f[d]
+    rotation: Any = None  # f[d, d], orthogonal
+
+    def __call__(self, population: Array, key: noise.Key | None = None) -> Array:
+        """Values `f[...]` of solutions `f[..., d]`. Deterministic: `key` is ignored."""
+        if population.shape[-1:] != (self.num_genes,):
+            raise ValueError(f"population must have {self.num_genes} genes, got shape {population.shape}")
+        if self.shift is not None:
+            population = population - jnp.asarray(self.shift, population.dtype)
+        if self.rotation is not None:
+            rotation = jnp.asarray(self.rotation, population.dtype)
+            population = jnp.matmul(population, rotation.T, precision="highest")
+        return FORMULAS[self.name].value(population)
+
+    def init(self, key: Any, n: int, dtype: Any = None) -> Array:
+        """`n` draws of the initial distribution, `f[n, d]`."""
+        n = _checks.integer("n", n, 1)
+        rows = noise.fold_in(noise.key(key), jnp.arange(n), noise.BEFORE_THE_FIRST_GENERATION)
+        draws = noise.normal(noise.bits(rows, self.num_genes)).astype(dtype or float)
+        return draws * jnp.asarray(self.std, draws.dtype)
+
+    @property
+    def optimum(self) -> Array | None:
+        """The minimiser `f[d]`, or None if the function has none."""
+        coordinate = FORMULAS[self.name].optimum
+        if coordinate is None:
+            return None
+        x = jnp.full(self.num_genes, coordinate)
+        x = x if self.rotation is None else jnp.matmul(x, jnp.asarray(self.rotation), precision="highest")
+        return x if self.shift is None else x + jnp.asarray(self.shift)
+
+    @property
+    def optimal_value(self) -> float:
+        return -np.inf if FORMULAS[self.name].optimum is None else 0.0
+
+
+def get(name: str, dim: int, std: Any = 1.0, shift: Any = None, rotation: Any = None) -> Function:
+    """The test function `name`, one of `FORMULAS`, in `dim` dimensions; shifted and rotated if asked."""
+    if name not in FORMULAS:
+        raise ValueError(f"name must be one of {', '.join(FORMULAS)}, got {name!r}")
+    dim = _checks.integer("dim", dim, 1)
+    if name == "rosenbrock" and dim < 2:
+        raise ValueError(f"dim must be at least 2 for rosenbrock, got {dim}")
+    _checks.real("std", std, 0.0)
+    for label, array, shape in (("shift", shift, (dim,)), ("rotation", rotation, (dim, dim))):
+        if array is not None:
+            _checks.real(label, array)
+            if np.shape(array) != shape:
+                raise ValueError(f"{label} must have shape {shape}, got {np.shape(array)}")
+    if rotation is not None and not isinstance(rotation, Tracer):
+        turned = np.asarray(rotation, np.float64)
+        if not np.allclose(turned @ turned.T, np.eye(dim), atol=1e-4):
+            raise ValueError("rotation must be an orthogonal matrix, got one whose rows are not orthonormal")
+    return Function(name, dim, std, shift, rotation)

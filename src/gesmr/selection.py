@@ -1,0 +1,53 @@
+"""Truncation selection with one elite, the only selection in the project: of solutions (Eq. 3) and of rates (Eq. 6)."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import Array, lax
+
+from . import noise
+
+# Up to here comparing every pair is faster than XLA's sort, which calls a comparator for each comparison.
+_COMPARE_PAIRS_UP_TO = 512
+
+
+def pool_size(truncation: Any, n: int) -> Array:
+    """⌊truncation·n + ½⌋, at least 1: how many of the best become parents."""
+    return jnp.clip(jnp.floor(jnp.asarray(truncation) * n + 0.5).astype(jnp.int32), 1, n)
+
+
+def truncate(key: noise.Key, values: Array, pool: Array) -> Array:
+    """Indices `i32[n]` into `values f[n]`: slot 0 the lowest, the others drawn uniformly from the lowest `pool`.
+
+    Equal values are ordered at random, so that no slot is favoured. `values` must not hold NaN. Takes words
+    0 … 2n − 1 of `key`.
+    """
+    n = values.shape[0]
+    best_first = _sort(values, tie=noise.bits(key, n, start=n))
+    ranks = jnp.where(lax.iota(jnp.int32, n) == 0, 0, noise.integer(noise.bits(key, n), pool))
+    return best_first[ranks]
+
+
+def lowest(key: noise.Key, values: Array) -> Array:
+    """The index `i32[]` of the lowest of `values f[n]`, any of them with equal chance if there are several."""
+    tie = noise.bits(key, values.shape[0])
+    return jnp.argmin(jnp.where(values == jnp.min(values), tie >> 1, jnp.uint32(0xFFFFFFFF)))
+
+
+def _sort(values: Array, tie: Array) -> Array:
+    """Indices `i32[n]` of `values` from lowest to highest, equal ones in the order of `tie` (all distinct)."""
+    n = values.shape[0]
+    index = lax.iota(jnp.int32, n)
+    if n > _COMPARE_PAIRS_UP_TO:
+        return lax.sort((values, tie, index), num_keys=2)[2]
+    if n > 16:
+        tie = _place(tie, index)  # writes it to memory: fused, XLA would draw the words anew for every pair
+    equal = values == values[:, None]
+    ahead = jnp.where(equal, tie < tie[:, None], values < values[:, None])
+    return _place(index, jnp.sum(ahead, axis=1, dtype=jnp.int32))
+
+
+def _place(items: Array, at: Array) -> Array:
+    """The array with `items[i]` at position `at[i]`, a permutation."""
+    empty = jnp.zeros_like(items)
+    return empty.at[at].set(items, mode="promise_in_bounds", unique_indices=True)
