@@ -39,6 +39,14 @@ def real(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, o
         raise ValueError(f"{name} must be {accepted}, got {given}")
 
 
+def rate_range(low: Any, high: Any) -> None:
+    """Refuse start rates, arms or grids unless 0 < low ≤ high."""
+    real("low", low, 0.0)
+    real("high", high, 0.0)
+    if not isinstance(low, Tracer) and not isinstance(high, Tracer) and np.any(np.asarray(low) > np.asarray(high)):
+        raise ValueError(f"low must be at most high, got low={low} and high={high}")
+
+
 def choice(name: str, value: Any, accepted: tuple[str, ...]) -> None:
     if value not in accepted:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")

@@ -42,7 +42,7 @@ def evolve(
 
     `record(state)` is called after every generation; what it returns is stacked in `history.extra`.
     `batch_size` evaluates that many candidates at a time, for objectives that need much memory.
-    `donate=True` lets the loop reuse the memory of `state`, which must not be used afterwards.
+    `donate=True` lets the loop reuse the memory of `state.population`, which must not be used afterwards.
     """
     generations = _checks.integer("generations", generations, 0)
     if not isinstance(ga, GA):
@@ -57,7 +57,8 @@ def evolve(
     if batch_size is not None:
         batch_size = min(_checks.integer("batch_size", batch_size, 1), ga.num_children)
     run = _evolve_donating if donate else _evolve
-    return run(ga, as_pytree(objective), state, generations, record, batch_size)
+    rest = state._replace(population=None)
+    return run(ga, as_pytree(objective), state.population, rest, generations, record, batch_size)
 
 
 def as_pytree(function: Callable) -> Callable:
@@ -67,7 +68,7 @@ def as_pytree(function: Callable) -> Callable:
 
 
 def _run(
-    ga: GA, objective: Objective, state: State, generations: int, record, batch_size: int | None
+    ga: GA, objective: Objective, population: Array, rest: State, generations: int, record, batch_size: int | None
 ) -> tuple[State, History]:
     def generation(state: State, _) -> tuple[State, History]:
         proposal = ga.ask(state)
@@ -77,7 +78,7 @@ def _run(
         extra = None if record is None else record(state)
         return state, History(state.best_fitness, log_rate, evaluations, extra)
 
-    return lax.scan(generation, state, None, length=generations)
+    return lax.scan(generation, rest._replace(population=population), None, length=generations)
 
 
 def _evaluate(objective: Objective, proposal: Proposal, batch_size: int | None) -> Array:
@@ -97,5 +98,5 @@ def _evaluate(objective: Objective, proposal: Proposal, batch_size: int | None) 
     return jnp.concatenate(values)
 
 
-_evolve = partial(jax.jit, static_argnums=(3, 4, 5))(_run)
-_evolve_donating = partial(jax.jit, static_argnums=(3, 4, 5), donate_argnums=2)(_run)
+_evolve = partial(jax.jit, static_argnums=(4, 5, 6))(_run)
+_evolve_donating = partial(jax.jit, static_argnums=(4, 5, 6), donate_argnums=2)(_run)

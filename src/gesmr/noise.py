@@ -40,7 +40,7 @@ def key(seed: Any) -> Key:
         return seed
     if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
         seed = _checks.integer("key", seed, 0, 2**64 - 1)
-        return fold_in(Key(jnp.uint32(0), jnp.uint32(0)), seed & 0xFFFFFFFF, seed >> 32)
+        return fold_in(Key(jnp.uint32(0), jnp.uint32(0)), np.uint32(seed & 0xFFFFFFFF), np.uint32(seed >> 32))
     words = seed
     if isinstance(words, jax.Array) and jnp.issubdtype(words.dtype, jax.dtypes.prng_key):
         words = jax.random.key_data(words)

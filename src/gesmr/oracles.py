@@ -98,5 +98,4 @@ def _with_rate(state: State, log_rate: Array) -> State:
 
 def _check_grid(oracle: OFMR | LAMR) -> None:
     _checks.integer("grid", oracle.grid, 1)
-    _checks.real("low", oracle.low, 0.0)
-    _checks.real("high", oracle.high, 0.0)
+    _checks.rate_range(oracle.low, oracle.high)

@@ -31,8 +31,7 @@ class UCB:
 
     def __post_init__(self):
         _checks.integer("arms", self.arms, 1)
-        _checks.real("low", self.low, 0.0)
-        _checks.real("high", self.high, 0.0)
+        _checks.rate_range(self.low, self.high)
 
     def init(self, key: noise.Key, num_children: int, num_genes: int) -> Plays:
         log_arms = log_spaced(self.low, self.high, self.arms)

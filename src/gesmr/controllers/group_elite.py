@@ -33,8 +33,7 @@ class GESMR(HoldsLogRates):
             _checks.integer("groups", self.groups, 1)
         _checks.real("meta_rate", self.meta_rate, 1.0, open_low=False)
         _checks.real("truncation", self.truncation, 0.0, 1.0)
-        _checks.real("low", self.low, 0.0)
-        _checks.real("high", self.high, 0.0)
+        _checks.rate_range(self.low, self.high)
         _checks.choice("score", self.score, ("min", "mean"))
 
     def init(self, key: noise.Key, num_children: int, num_genes: int) -> Array:

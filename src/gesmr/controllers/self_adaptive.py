@@ -24,8 +24,7 @@ class SAMR(HoldsLogRates):
 
     def __post_init__(self):
         _checks.real("meta_rate", self.meta_rate, 1.0, open_low=False)
-        _checks.real("low", self.low, 0.0)
-        _checks.real("high", self.high, 0.0)
+        _checks.rate_range(self.low, self.high)
 
     def init(self, key: noise.Key, num_children: int, num_genes: int) -> Array:
         # Dealt at random: a first population that happens to be sorted must not pair good solutions with small rates.

@@ -1,0 +1,37 @@
+import os
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax
+import pytest
+
+import gesmr
+
+# One of each kind, with N = 12 in mind: K that divides N and K that does not, and the extremes.
+CONTROLLERS = {
+    "FMR": gesmr.controller("FMR"),
+    "1CMR": gesmr.controller("1CMR"),
+    "15MR": gesmr.controller("15MR"),
+    "UCB/3": gesmr.controller("UCB/3"),
+    "UCB/1": gesmr.controller("UCB/1"),
+    "SAMR": gesmr.controller("SAMR"),
+    "GESMR": gesmr.GESMR(groups=4),
+    "GESMR uneven": gesmr.GESMR(groups=5),
+    "GESMR one group": gesmr.GESMR(groups=1),
+    "GESMR a group each": gesmr.GESMR(groups=12),
+    "GESMR-AVG": gesmr.GESMR(groups=4, score="mean"),
+    "GESMR-FIX": gesmr.GESMR(groups=4, adapt=False),
+    "clipped GESMR": gesmr.Clip(gesmr.GESMR(groups=4), 1e-2, 10.0),
+}
+
+
+@pytest.fixture(params=CONTROLLERS)
+def controller(request):
+    return CONTROLLERS[request.param]
+
+
+@pytest.fixture
+def x64():
+    """Double precision for the length of a test."""
+    with jax.enable_x64(True):
+        yield

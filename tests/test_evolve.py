@@ -1,0 +1,114 @@
+"""The compiled loop and its record."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gesmr
+from runs import start
+
+T = 10
+
+
+def test_history_is_what_happened(controller):
+    ga, problem, state = start(controller)
+    final, history = gesmr.evolve(ga, problem, state, T)
+    elites, log_rates = [], []
+    ask, tell = jax.jit(ga.ask), jax.jit(ga.tell)
+    for _ in range(T):
+        log_rates.append(np.mean(ga.controller.log_rates(state.controller)))  # before the update
+        proposal = ask(state)
+        state = tell(state, proposal, problem(proposal.candidates))
+        elites.append(min(np.asarray(state.fitness)))
+    np.testing.assert_allclose(history.elite, elites, rtol=1e-4)
+    np.testing.assert_allclose(history.log_rate, log_rates, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(history.evaluations, 13 + 12 * np.arange(1, T + 1))
+    assert int(final.generation) == T
+    assert history.extra is None
+
+
+def test_rates_are_recorded_as_natural_logarithms_before_the_update():
+    """15MR starts at 0.01: the first entry is ln 0.01, and the next differ by ln 2."""
+    ga, problem, state = start(gesmr.controller("15MR"))
+    _, history = gesmr.evolve(ga, problem, state, T)
+    assert float(history.log_rate[0]) == pytest.approx(np.log(0.01), rel=1e-5)
+    np.testing.assert_allclose(np.abs(np.diff(history.log_rate)), np.log(2), rtol=1e-4)
+
+
+def test_samr_records_all_carried_rates():
+    ga, problem, state = start(gesmr.controller("SAMR"))
+    _, history = gesmr.evolve(ga, problem, state, 1)
+    assert float(history.log_rate[0]) == pytest.approx(0.0, abs=1e-4)  # the middle of 1e-3 … 1e3, over N+1
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 5, 12, 1000])
+def test_every_candidate_is_evaluated_once(batch_size):
+    seen = []
+
+    def count(x):
+        seen.append(np.array(x))
+        return np.sum(np.square(x), axis=-1, dtype=np.float32)
+
+    def objective(x):
+        return jax.pure_callback(count, jax.ShapeDtypeStruct(x.shape[:1], jnp.float32), x)
+
+    ga, _, state = start(gesmr.GESMR(groups=3))
+    _, history = gesmr.evolve(ga, objective, state, T, batch_size=batch_size)
+    assert 13 + sum(len(x) for x in seen) == int(history.evaluations[-1]) == 13 + 12 * T
+    if batch_size:
+        assert max(len(x) for x in seen) == min(batch_size, 12)
+
+
+def test_record_sees_every_state():
+    ga, problem, state = start(gesmr.GESMR(groups=3))
+    final, history = gesmr.evolve(ga, problem, state, T, record=lambda s: (s.generation, s.best))
+    generations, best = history.extra
+    np.testing.assert_array_equal(generations, np.arange(1, T + 1))
+    np.testing.assert_array_equal(best[-1], final.best)
+    np.testing.assert_allclose(problem(best), history.elite, rtol=1e-5)
+
+
+def test_no_generations():
+    ga, problem, state = start(gesmr.GESMR(groups=3))
+    same, history = gesmr.evolve(ga, problem, state, 0)
+    jax.tree.map(np.testing.assert_array_equal, same, state)
+    assert history.elite.shape == (0,)
+
+
+def test_the_elite_is_never_mutated_or_evaluated_again():
+    """A noisy objective would betray a second evaluation: the elite keeps the value it was given."""
+    ga, problem, state = start(gesmr.Fixed(10.0))
+    state = state._replace(fitness=state.fitness.at[4].set(-1000.0))
+    final, history = gesmr.evolve(ga, problem, state, T)
+    assert (np.asarray(history.elite) == -1000.0).all()
+    np.testing.assert_array_equal(final.population[0], state.population[4])
+
+
+def test_users_classes_work_as_objectives():
+    class Shifted:
+        def __init__(self, shift):
+            self.shift = shift
+
+        def __call__(self, x):
+            return jnp.sum((x - self.shift) ** 2, axis=-1)
+
+    ga, _, state = start(gesmr.GESMR(groups=3))
+    final, _ = gesmr.evolve(ga, Shifted(2.0), state, 100)
+    np.testing.assert_allclose(final.best, [2.0] * 3, atol=0.2)
+
+
+def test_hyperparameters_and_seeds_nest():
+    """A 2 × 3 sweep of truncation and seeds equals the runs one by one."""
+    _, problem, _ = start(gesmr.Fixed())
+
+    def run(truncation, seed):
+        ga = gesmr.GA(gesmr.GESMR(3, truncation=truncation), 12)
+        population = problem.init(gesmr.noise.fold_in(gesmr.noise.key(0), seed), 13)
+        return gesmr.evolve(ga, problem, ga.init(5, population, problem(population)), T)[1].elite
+
+    truncations, seeds = jnp.array([0.3, 0.7]), jnp.arange(3)
+    table = jax.vmap(lambda t: jax.vmap(lambda s: run(t, s))(seeds))(truncations)
+    for i, t in enumerate(truncations):
+        for j, s in enumerate(seeds):
+            np.testing.assert_allclose(table[i, j], run(t, s), rtol=1e-4)

@@ -1,0 +1,82 @@
+"""OFMR and LAMR-G against searches written out by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gesmr
+from gesmr import noise
+from runs import start
+
+GRID = np.geomspace(1e-3, 1, 10)
+
+
+def fixed_run(problem, state, rate, generations, key=None):
+    ga = gesmr.GA(gesmr.Fixed(rate), 12)
+    state = state._replace(controller=jnp.log(jnp.float32(rate)), key=state.key if key is None else key)
+    return gesmr.evolve(ga, problem, state, generations)
+
+
+def trial_key(state, i, window):
+    return noise.fold_in(state.key, np.uint32(2**31 - i), np.uint32(window))
+
+
+def search(problem, state, generations, window):
+    ends = [
+        float(fixed_run(problem, state, rate, generations, trial_key(state, i, window))[0].best_fitness)
+        for i, rate in enumerate(GRID)
+    ]
+    return GRID[int(np.argmin(ends))]
+
+
+def test_ofmr_runs_once_more_with_the_best_of_a_grid():
+    ga, problem, state = start(gesmr.Fixed(), "rastrigin", 4, 3.0)
+    final, history = gesmr.OFMR().evolve(ga, problem, state, 25)
+    rate = search(problem, state, 25, 0)
+    expected, expected_history = fixed_run(problem, state, rate, 25)
+    np.testing.assert_allclose(history.log_rate, np.full(25, np.log(rate)), rtol=1e-5)
+    np.testing.assert_allclose(history.elite, expected_history.elite, rtol=1e-4)
+    np.testing.assert_allclose(final.population, expected.population, rtol=1e-3, atol=1e-5)
+    np.testing.assert_array_equal(history.evaluations, expected_history.evaluations)
+
+
+def test_lamr_searches_anew_for_every_window():
+    """25 generations by windows of 10: the last is 5 long and looks 5 ahead."""
+    ga, problem, state = start(gesmr.Fixed(), "rastrigin", 4, 3.0)
+    final, history = gesmr.LAMR(window=10).evolve(ga, problem, state, 25)
+    elites, log_rates = [], []
+    for window, length in enumerate([10, 10, 5]):
+        rate = search(problem, state, length, window)
+        state, part = fixed_run(problem, state, rate, length)
+        elites.append(part.elite)
+        log_rates.append(part.log_rate)
+    np.testing.assert_allclose(history.log_rate, np.concatenate(log_rates), rtol=1e-5)
+    np.testing.assert_allclose(history.elite, np.concatenate(elites), rtol=1e-3)
+    assert int(final.generation) == 25
+    assert len(set(np.asarray(history.log_rate))) > 1  # the rate did change
+
+
+@pytest.mark.parametrize("oracle", [gesmr.OFMR(grid=3), gesmr.LAMR(window=4, grid=3)])
+def test_oracles_batch_over_seeds(oracle):
+    starts = [start(gesmr.GESMR(3), seed=s) for s in (1, 2)]
+    ga, problem, _ = starts[0]
+    states = jax.tree.map(lambda *x: jnp.stack(x), *(s for _, _, s in starts))
+    _, batched = jax.jit(jax.vmap(lambda s: oracle.evolve(ga, problem, s, 9)))(states)
+    for i, (_, _, state) in enumerate(starts):
+        _, single = oracle.evolve(ga, problem, state, 9)
+        np.testing.assert_allclose(batched.elite[i], single.elite, rtol=1e-3)
+
+
+def test_a_grid_of_one_is_a_fixed_rate():
+    ga, problem, state = start(gesmr.Fixed())
+    _, history = gesmr.LAMR(window=3, grid=1, low=0.01, high=1.0).evolve(ga, problem, state, 7)
+    np.testing.assert_allclose(history.log_rate, np.log(0.1), rtol=1e-5)
+
+
+def test_oracles_of_no_generations():
+    ga, problem, state = start(gesmr.Fixed())
+    for oracle in (gesmr.OFMR(), gesmr.LAMR()):
+        final, history = oracle.evolve(ga, problem, state, 0)
+        assert history.elite.shape == (0,)
+        np.testing.assert_array_equal(final.population, state.population)
