@@ -1,0 +1,242 @@
+"""Speed, compile time, memory and import cost of gesmr's GESMR beside evosax's GESMR_GA. See README.md here."""
+
+import argparse
+import datetime
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ["JAX_PLATFORMS"] = "cpu"  # read when jax is imported
+
+import jax
+import jax.numpy as jnp
+from evosax.algorithms import GESMR_GA  # pyright: ignore[reportMissingImports]
+
+import gesmr
+from gesmr.problems.functions import Function, get
+
+MEMBERS, GROUPS, LARGE = 101, 10, 100_000
+START, END = "<!-- table -->", "<!-- /table -->"
+
+
+class Loop(NamedTuple):
+    init: Callable  # key → first state
+    run: Callable  # state → last state and, for each generation, the best value and the mean log rate
+
+
+class Case(NamedTuple):
+    dim: int
+    seeds: int
+    generations: int  # per timed call, which takes roughly 0.05 to 0.5 s
+    required: float  # evosax's time / gesmr's
+
+
+CASES = (
+    Case(2, 1, 4000, 2.5),
+    Case(100, 1, 1500, 3.0),
+    Case(100, 40, 80, 2.0),
+    Case(1_000, 1, 300, 4.0),
+    Case(1_000, 40, 8, 3.5),
+    Case(LARGE, 1, 2, 2.0),
+)
+
+
+class Line(NamedTuple):
+    what: str
+    gesmr: str
+    evosax: str
+    measured: float
+    median: float | None = None
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    remark: str = ""
+
+    @property
+    def met(self) -> bool:
+        return self.at_least <= self.measured <= self.at_most
+
+    def __str__(self) -> str:
+        required, mark = "", "✓" if self.met else "✗ missed"
+        if self.at_least > -math.inf:
+            required = f"≥ {self.at_least}"
+        elif self.at_most < math.inf:
+            required = f"≤ {self.at_most}{self.remark}"
+        else:
+            mark = ""
+        median = "" if self.median is None else f"{self.median:.2f}"
+        cells = (self.what, self.gesmr, self.evosax, f"{self.measured:.2f}", median, required, mark)
+        return f"| {' | '.join(cells)} |"
+
+
+def gesmr_loop(objective: Function, generations: int, **options: Any) -> Loop:
+    ga = gesmr.GA(gesmr.GESMR(GROUPS), MEMBERS - 1)
+
+    def init(key: jax.Array) -> gesmr.State:
+        population = objective.init(key, MEMBERS)
+        return ga.init(key, population, objective(population))
+
+    return Loop(init, lambda state: gesmr.evolve(ga, objective, state, generations, **options))
+
+
+def evosax_loop(objective: Function, generations: int) -> Loop:
+    ga = GESMR_GA(population_size=MEMBERS, solution=jnp.zeros(objective.num_genes), num_groups=GROUPS)
+    params = ga.default_params
+
+    def init(key: jax.Array) -> Any:
+        population = objective.init(key, MEMBERS)
+        return ga.init(key, population, objective(population), params), key
+
+    def generation(carry: Any, _) -> tuple[Any, Any]:
+        state, key = carry
+        key, ask_key, tell_key = jax.random.split(key, 3)
+        population, state = ga.ask(ask_key, state, params)
+        log_rate = jnp.mean(jnp.log(state.std))
+        state, metrics = ga.tell(tell_key, population, objective(population), state, params)
+        return (state, key), (metrics["best_fitness"], log_rate)
+
+    return Loop(init, lambda carry: jax.lax.scan(generation, carry, None, length=generations))
+
+
+def seconds(function: Callable, *args: Any) -> float:
+    start = time.perf_counter()
+    jax.block_until_ready(function(*args))
+    return time.perf_counter() - start
+
+
+def interleaved(first: Callable[[], float], second: Callable[[], float], repeats: int) -> tuple[float, float, float]:
+    """The best of each in turn, and the median of first / second."""
+    pairs = [(first(), second()) for _ in range(repeats)]
+    best_first, best_second = (min(times) for times in zip(*pairs, strict=True))
+    return best_first, best_second, statistics.median(a / b for a, b in pairs)
+
+
+def time_per_generation(name: str, case: Case, repeats: int) -> Line:
+    def timer(make_loop: Callable[..., Loop]) -> Callable[[], float]:
+        loop, key = make_loop(get(name, case.dim), case.generations), jax.random.key(0)
+        if case.seeds > 1:
+            loop, key = Loop(jax.vmap(loop.init), jax.vmap(loop.run)), jax.random.split(key, case.seeds)
+        state = jax.jit(loop.init)(key)
+        run = jax.jit(loop.run)
+        seconds(run, state)  # compiles
+        return lambda: seconds(run, state) / case.generations
+
+    theirs, ours, median = interleaved(timer(evosax_loop), timer(gesmr_loop), repeats)
+    runs = "one run" if case.seeds == 1 else f"{case.seeds} seeds"
+    what = f"Time per generation, {name}, d = {case.dim:,}, {runs}: evosax / gesmr"
+    times = (f"{1e6 * ours:,.1f} µs", f"{1e6 * theirs:,.1f} µs")
+    return Line(what, *times, theirs / ours, median, at_least=case.required)
+
+
+def compile_time(name: str, repeats: int) -> Line:
+    def timer(make_loop: Callable[..., Loop]) -> Callable[[], float]:
+        new_dims = iter(range(200, 200 + repeats))
+
+        def trace_and_compile() -> float:
+            loop = make_loop(get(name, next(new_dims)), 100)
+            state = jax.eval_shape(loop.init, jax.random.key(0))
+            return seconds(lambda: jax.jit(loop.run).lower(state).compile())
+
+        return trace_and_compile
+
+    ours, theirs, median = interleaved(timer(gesmr_loop), timer(evosax_loop), repeats)
+    what = f"Compile time of a new shape, {name}: gesmr / evosax"
+    return Line(what, f"{ours:.2f} s", f"{theirs:.2f} s", ours / theirs, median, at_most=1.0, remark=" (aim 0.5)")
+
+
+def peak_memory(name: str, donate: bool, batch_size: int | None, at_most: float) -> Line:
+    def populations(loop: Loop) -> float:
+        state = jax.eval_shape(loop.init, jax.random.key(0))
+        compiled = jax.jit(loop.run, donate_argnums=0 if donate else ()).lower(state).compile()
+        memory: Any = compiled.memory_analysis()
+        held = memory.argument_size_in_bytes + memory.output_size_in_bytes + memory.temp_size_in_bytes
+        return (held - memory.alias_size_in_bytes) / (MEMBERS * LARGE * 4)
+
+    objective = get(name, LARGE)
+    ours = populations(gesmr_loop(objective, 10, donate=donate, batch_size=batch_size))
+    theirs = populations(evosax_loop(objective, 10))
+    what = f"Peak memory in populations, {name}, d = {LARGE:,}, {'state donated' if donate else 'plain'}"
+    return Line(what, f"{ours:.2f}", f"{theirs:.2f}", ours, at_most=at_most)
+
+
+def import_cost(repeats: int) -> Line:
+    def timer(module: str) -> Callable[[], float]:
+        code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+        return lambda: float(subprocess.check_output([sys.executable, "-c", code]))
+
+    with_gesmr, jax_alone, _ = interleaved(timer("gesmr"), timer("jax"), repeats)
+    cost = with_gesmr - jax_alone
+    return Line("Import, in seconds beyond that of jax", f"{cost:.3f} s", "", cost, at_most=0.2, remark=" s")
+
+
+def measure(quick: bool, repeats: int) -> Iterator[Line]:
+    for name in ("sphere",) if quick else ("sphere", "rastrigin"):
+        for case in CASES[:2] if quick else CASES:
+            yield time_per_generation(name, case, repeats)
+        yield compile_time(name, 2 if quick else 3)
+        yield peak_memory(name, donate=True, batch_size=16, at_most=2.5)
+        yield peak_memory(name, donate=False, batch_size=None, at_most=math.inf)
+    yield import_cost(3 if quick else 7)
+
+
+def conditions(repeats: int) -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    cpus = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cpu = cpus[0] if cpus else platform.processor() or platform.machine()
+    versions = ", ".join(f"{name} {version(name)}" for name in ("evosax", "jax", "jaxlib"))
+    software = f"gesmr {gesmr.__version__}, {versions}, Python {platform.python_version()}"
+    return f"{software}; {cpu}, {os.cpu_count()} cores; {datetime.date.today()}; {repeats} timed calls of each loop."
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a smoke run: two of the cases, few repeats")
+    parser.add_argument("--repeats", type=int, help="timed calls of each loop (15; 3 with --quick)")
+    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what is between {START} and {END}")
+    args = parser.parse_args()
+    if args.repeats is None:
+        args.repeats = 3 if args.quick else 15
+    if args.repeats < 1:
+        parser.error(f"--repeats must be at least 1, got {args.repeats}")
+    if args.write and args.quick:
+        parser.error("--write needs a full run, without --quick")
+    if args.write:
+        text = args.write.read_text("utf-8") if args.write.is_file() else ""
+        if not 0 <= text.find(START) < text.find(END):
+            parser.error(f"--write needs a file with {START} and, after it, {END}, got {args.write}")
+    return args
+
+
+def replace_table(path: Path, table: str) -> None:
+    before, _, rest = path.read_text("utf-8").partition(START)
+    _, _, after = rest.partition(END)
+    path.write_text(f"{before}{START}\n{table}\n{END}{after}", "utf-8")
+
+
+def main() -> int:
+    args = arguments()
+    jax.config.update("jax_enable_compilation_cache", False)
+    table = ["| | gesmr | evosax | measured | median | required | |", "|:--|--:|--:|--:|--:|--:|:--|"]
+    print(*table, sep="\n", flush=True)
+    all_met = True
+    for line in measure(args.quick, args.repeats):
+        all_met &= line.met
+        table.append(str(line))
+        print(line, flush=True)
+    table += ["", conditions(args.repeats)]
+    print(*table[-2:], sep="\n")
+    if args.write:
+        replace_table(args.write, "\n".join(table))
+    return 0 if all_met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
