@@ -7,17 +7,14 @@ import pytest
 
 import gesmr
 
-# One of each kind, with N = 12 in mind: K that divides N and K that does not, and the extremes.
+# One of each kind, for N = 12: K that divides N, K that does not, and as many groups as children.
 CONTROLLERS = {
     "FMR": gesmr.controller("FMR"),
-    "1CMR": gesmr.controller("1CMR"),
     "15MR": gesmr.controller("15MR"),
     "UCB/3": gesmr.controller("UCB/3"),
-    "UCB/1": gesmr.controller("UCB/1"),
     "SAMR": gesmr.controller("SAMR"),
     "GESMR": gesmr.GESMR(groups=4),
     "GESMR uneven": gesmr.GESMR(groups=5),
-    "GESMR one group": gesmr.GESMR(groups=1),
     "GESMR a group each": gesmr.GESMR(groups=12),
     "GESMR-AVG": gesmr.GESMR(groups=4, score="mean"),
     "GESMR-FIX": gesmr.GESMR(groups=4, adapt=False),

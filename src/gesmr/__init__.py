@@ -1,6 +1,7 @@
 """Genetic algorithms that find their own mutation rate."""
 
 from . import noise, problems
+from ._pytree import pytree
 from .controllers import (
     GESMR,
     PAPER_NAMES,
@@ -39,4 +40,5 @@ __all__ = [
     "evolve",
     "noise",
     "problems",
+    "pytree",
 ]
