@@ -43,6 +43,10 @@ def rate_range(low: Any, high: Any) -> None:
     """Refuse start rates, arms or grids unless 0 < low ≤ high."""
     real("low", low, 0.0)
     real("high", high, 0.0)
+    ordered(low, high)
+
+
+def ordered(low: Any, high: Any) -> None:
     if not isinstance(low, Tracer) and not isinstance(high, Tracer) and np.any(np.asarray(low) > np.asarray(high)):
         raise ValueError(f"low must be at most high, got low={low} and high={high}")
 

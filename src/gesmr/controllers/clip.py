@@ -23,11 +23,11 @@ class Clip:
     high: Any = float("inf")
 
     def __post_init__(self):
-        for name, bound in (("low", self.low), ("high", self.high)):
-            if not (name == "high" and bound == float("inf")):
-                _checks.real(name, bound, 0.0, open_low=False)
-        if isinstance(self.low, int | float) and isinstance(self.high, int | float) and self.low > self.high:
-            raise ValueError(f"low must be at most high ({self.high}), got {self.low}")
+        _checks.real("low", self.low, 0.0, open_low=False)
+        unbounded = isinstance(self.high, float) and self.high == float("inf")
+        if not unbounded:
+            _checks.real("high", self.high, 0.0)
+            _checks.ordered(self.low, self.high)
 
     def init(self, key: noise.Key, num_children: int, num_genes: int) -> Any:
         return self.clip(self.controller.init(key, num_children, num_genes), *self._range())
