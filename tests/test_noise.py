@@ -99,8 +99,8 @@ def test_kolmogorov_smirnov(sorted_normals: np.ndarray):
 
 
 def test_uniforms_have_the_moments_of_the_uniform_distribution():
-    """Mean, variance, and a chi-square over 4096 bins, of 1.7e7: p = 1e-4 each."""
-    u = np.asarray(noise.uniform(jnp.asarray(words_of(child_keys(noise.key(5), 128, 128), 1024)))).ravel()
+    """Mean, variance, and a chi-square over 4096 bins, of 4e6: p = 1e-4 each."""
+    u = np.asarray(jax.jit(noise.uniform)(words_along("seeds"))).ravel()
     centred = u.astype(np.float64) - 0.5
     scores = [centred.sum() / np.sqrt(u.size / 12), (centred**2 - 1 / 12).sum() / np.sqrt(u.size / 180)]
     assert_like_standard_normals(scores, 1e-4)
@@ -111,36 +111,31 @@ def test_uniforms_have_the_moments_of_the_uniform_distribution():
 
 @pytest.mark.slow
 def test_normal_of_every_word():
-    """All 2^32 words: the distribution is a lattice's, so that it is closer to the normal one than random draws are.
+    """All 2^32 words. They form a lattice, so that together they are closer to the distribution than as many draws.
 
-    Not statistical: moments to 1e-5 … 1e-4, and the share beyond k, on each side, to 1 in 1000 up to k = 4.
+    Not statistical: four moments to 1e-5, and how many lie beyond 1 … 6 on each side to 1 in 1000 or 3 words.
     """
-    chunk, rows = 2**24, 2**12
+    part, parts = 2**18, 2**6
 
-    @jax.jit
     def summary(start: Array) -> tuple[Array, ...]:
-        z = noise.normal(start + jnp.arange(chunk, dtype=jnp.uint32)).reshape(rows, -1)
-        beyond = jnp.stack([side * z > k for side in (-1, 1) for k in range(1, 6)])
+        z = noise.normal(start + jnp.arange(part, dtype=jnp.uint32)).reshape(-1, 2**10)
         powers = jnp.stack([z, z * z, z**3, z**4])
+        beyond = jnp.stack([side * z > sigmas for side in (-1, 1) for sigmas in range(1, 7)])
         return jnp.isfinite(z).all(), jnp.abs(z).max(), powers.sum(-1), beyond.sum((1, 2))
 
-    sums, tails, largest = np.zeros(4), np.zeros(10), 0.0
-    for start in range(0, 2**32, chunk):
-        finite, peak, powers, beyond = summary(np.uint32(start))
-        assert finite
-        largest = max(largest, float(peak))
-        sums += np.asarray(powers, np.float64).sum(1)
-        tails += np.asarray(beyond)
-    assert 6.5 < largest <= LARGEST_NORMAL
-    mean, square, cube, fourth = sums / 2**32
-    assert abs(mean) < 1e-5
-    assert abs(square - 1) < 1e-5
-    assert abs(cube) < 1e-4
-    assert abs(fourth - 3) < 1e-4
-    expected = 2**32 * stats.norm.sf(np.arange(1, 6))
-    relative = np.abs(tails.reshape(2, 5) / expected - 1)
-    assert (relative[:, :4] < 1e-3).all(), relative
-    assert (relative[:, 4] < 5e-2).all(), relative
+    summaries = jax.jit(lambda starts: jax.lax.map(summary, starts))
+    moments, tails, largest = np.zeros(4), np.zeros(12), 0.0
+    for starts in np.arange(0, 2**32, part).astype(np.uint32).reshape(-1, parts):
+        finite, peaks, powers, beyond = summaries(starts)
+        assert finite.all()
+        largest = max(largest, float(peaks.max()))
+        moments += np.asarray(powers, np.float64).sum((0, 2)) / 2**32
+        tails += np.asarray(beyond, np.float64).sum(0)
+    assert 6.3 < largest <= LARGEST_NORMAL
+    np.testing.assert_allclose(moments, [0, 1, 0, 3], rtol=0, atol=1e-5)
+    expected = 2**32 * stats.norm.sf(np.arange(1, 7))
+    below, above = tails.reshape(2, 6)
+    np.testing.assert_allclose([below, above], [expected, expected], rtol=1e-3, atol=3)
 
 
 # --------------------------------------------------------------------------------------------------- independence
@@ -207,6 +202,21 @@ def test_bits_are_fair_and_uncorrelated(axis: str):
     assert_like_standard_normals(across / np.sqrt(words[1:].size), 1e-6)
 
 
+def test_keys_with_close_first_halves_are_unrelated():
+    """Without the second half these would be shifted copies: 4096 pairs of keys, 1024 genes.
+
+    Words in common, one expected: p = 1e-7 for ten. Correlations, at the shift that lines the pair up: p = 1e-4.
+    """
+    pairs, genes, shift = 2**12, 2**10, 3
+    high, low, other_low = (jnp.asarray(words) for words in random_words(14, 3, pairs))
+    one = words_of(noise.Key(high, low), genes)
+    other = words_of(noise.Key(high - np.uint32(shift), other_low), genes + shift)
+    assert sum(np.intersect1d(*rows).size for rows in zip(one, other, strict=True)) < 10
+    normal = jax.jit(noise.normal)
+    scores = np.einsum("ij,ij->i", normal(one), normal(other[:, shift:])) / np.sqrt(genes)
+    assert 1e-4 / 2 < stats.chi2.cdf((scores**2).sum(), pairs) < 1 - 1e-4 / 2
+
+
 def test_first_population_and_first_children_do_not_share_noise():
     """The same key serves both. No word in common (chance of one: 0.2%), no correlation (p = 1e-4)."""
     n, d, key = 64, 50, noise.key(7)
@@ -225,7 +235,7 @@ def test_first_population_and_first_children_do_not_share_noise():
 # ------------------------------------------------------------------------------------------------------- avalanche
 
 AVALANCHE_SAMPLES = 2**16
-AVALANCHE_TOLERANCE = 0.0115  # 5.9 standard deviations, p = 4e-9: for all of the 18 000 pairs of bits, 1e-4
+AVALANCHE_TOLERANCE = 0.0115  # 5.9 standard deviations, p = 4e-9: for all of the 26 000 pairs of bits, 1e-4
 
 
 def chance_of_flipping(function: Callable[..., tuple[Array, ...]], arguments: list[np.ndarray], which: int) -> Array:
@@ -282,7 +292,7 @@ def test_avalanche_from_place_to_word(which: int):
 # ---------------------------------------------------------------------------------------------------------- ranges
 
 
-@pytest.mark.parametrize("low_bits", [0, 1, 255, 511])
+@pytest.mark.parametrize("low_bits", [0, 511])
 def test_uniform_is_inside_the_open_interval(low_bits: int):
     """Every mantissa: 2^23 values, the middles of as many cells."""
     cells = np.arange(2**23, dtype=np.uint32)
@@ -297,7 +307,7 @@ def test_uniform_is_inside_the_open_interval(low_bits: int):
     assert (symmetric == -symmetric[::-1]).all()
 
 
-@pytest.mark.parametrize("low_bits", [0, 1, 127, 128, 255])
+@pytest.mark.parametrize("low_bits", [0, 1, 128, 255])
 def test_normal_is_finite(low_bits: int):
     """Every float32 the radius can be, and more: all 2^24 values of the upper bits."""
     words = jnp.arange(2**24, dtype=jnp.uint32) << 8 | np.uint32(low_bits)
@@ -320,11 +330,11 @@ def test_extreme_words(compile: bool):
 
 def test_normal_is_box_muller_of_the_word():
     """Against float64: 2e-6, but where the radius is close to 1 float32 can tell no more than 2^12 values apart."""
-    words = random_words(31, 2**22)
+    words = random_words(31, 2**20)
     radius = ((words >> 1) + 0.5) / 2**31
     half_turns = (words * np.uint32(0x9E3779B9)).view(np.int32) / 2**32
     expected = np.sqrt(-2 * np.log(radius)) * np.sin(np.pi * half_turns)
-    error = np.abs(np.asarray(noise.normal(jnp.asarray(words))) - expected)
+    error = np.abs(np.asarray(jax.jit(noise.normal)(words)) - expected)
     assert error[radius < 0.9].max() < 2e-6
     assert error.max() < 3e-4
     assert error.mean() < 1e-7
@@ -485,7 +495,7 @@ def test_numbers_do_not_depend_on_how_they_are_asked_for():
     """Uniforms and integers are exact. The compiler may fuse a normal's operations: equal to a few roundings."""
     words = jnp.asarray(random_words(62, 8, 1024))
     for exact in (noise.uniform, lambda word: noise.integer(word, 101)):
-        for way in (jax.jit(exact), jax.vmap(exact), lambda word, f=exact: jnp.stack([f(row) for row in word])):
+        for way in (jax.jit(exact), jax.vmap(exact), jax.jit(lambda word, f=exact: jax.lax.map(f, word))):
             np.testing.assert_array_equal(way(words), exact(words))
     z = noise.normal(words)
     np.testing.assert_allclose(jax.jit(noise.normal)(words), z, atol=2e-6)
@@ -493,6 +503,19 @@ def test_numbers_do_not_depend_on_how_they_are_asked_for():
     fused = jax.jit(lambda keys: noise.normal(noise.bits(keys, 1024)))
     keys = child_keys(noise.key(63), 8, 8)
     np.testing.assert_allclose(fused(keys), noise.normal(noise.bits(keys, 1024)), atol=2e-6)
+
+
+def test_double_precision_changes_nothing():
+    def draws() -> list[Array]:
+        words = noise.bits(noise.fold_in(noise.key(64), jnp.arange(8), 3), 100)
+        return [words, noise.uniform(words), noise.integer(words, 101), noise.normal(words)]
+
+    single = draws()
+    with jax.enable_x64(True):
+        double = draws()
+    for one, other in zip(single, double, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
 
 
 # ------------------------------------------------------------------------------------------------------------- keys
