@@ -629,3 +629,9 @@ def test_sinpi_in_another_precision():
     result = _elementary.sinpi(jnp.asarray(x, jnp.float16))
     assert result.dtype == jnp.float16
     np.testing.assert_allclose(np.asarray(result, np.float64), np.sin(np.pi * x), atol=2e-3)
+
+
+def test_python_integers_beyond_int32_are_words():
+    key = noise.key(3)
+    assert noise.fold_in(key, 2**32 - 1, 2**31) == noise.fold_in(key, np.uint32(2**32 - 1), np.uint32(2**31))
+    assert int(noise.integer(jnp.uint32(2**32 - 1), 2**31)) == 2**31 - 1

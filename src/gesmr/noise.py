@@ -62,8 +62,8 @@ def fold_in(key: Key, first: Any, second: Any = 0) -> Key:
     follows is a permutation of the 2^64 keys (a four-round Feistel network). It takes two words at once because
     XLA repeats a derivation wherever its result is used in a fused loop, and compiles one step quickly, not two.
     """
-    high = key.high + jnp.asarray(first).astype(jnp.uint32) * _GOLDEN
-    low = key.low + jnp.asarray(second).astype(jnp.uint32) * np.uint32(0xBB67AE85)
+    high = key.high + _word(first) * _GOLDEN
+    low = key.low + _word(second) * np.uint32(0xBB67AE85)
     low = low ^ _mix(high)
     high = high ^ _mix(low + np.uint32(0x85EBCA6B))
     low = low ^ _mix(high + np.uint32(0xC2B2AE35))
@@ -85,7 +85,7 @@ def uniform(word: Array) -> Array:
 
 def integer(word: Array, upper: Any) -> Array:
     """A word `u32` to 0 … upper − 1, `i32`; `upper` may be traced. The bias is below upper / 2^32."""
-    return _multiply_high(word, jnp.asarray(upper).astype(jnp.uint32)).astype(jnp.int32)
+    return _multiply_high(word, _word(upper)).astype(jnp.int32)
 
 
 def normal(word: Array) -> Array:
@@ -97,6 +97,11 @@ def normal(word: Array) -> Array:
     radius = ((word >> 1).astype(jnp.int32).astype(jnp.float32) + 0.5) * np.float32(2**-31)
     half_turns = (word * _GOLDEN).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-32)
     return jnp.sqrt(jnp.maximum(-2 * log(radius), 0)) * sinpi(half_turns)
+
+
+def _word(x: Any) -> Array:
+    """`x` modulo 2^32; Python integers beyond int32 included."""
+    return jnp.asarray(np.uint32(x & 0xFFFFFFFF) if isinstance(x, int) else x).astype(jnp.uint32)
 
 
 def _mix(x: Array) -> Array:
