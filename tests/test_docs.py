@@ -19,8 +19,7 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("source", EXAMPLES)
-def test_example(source, capsys):
+def test_example(source):
     names = {"__name__": "example"}
     exec(compile(source, "example", "exec"), names)
-    assert "Traceback" not in capsys.readouterr().err
     assert "state" in names or "table" in names

@@ -66,7 +66,6 @@ def test_table_1():
                     verdicts[function, dim, std, method] = (agrees(values, target), values.mean(), target)
     assert len(verdicts) == 108
     wrong = {cell: v for cell, v in verdicts.items() if not v[0]}
-    print(wrong)
     assert len(wrong) <= 0.03 * len(verdicts), wrong
 
 
