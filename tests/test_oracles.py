@@ -18,13 +18,13 @@ def fixed_run(problem, state, rate, generations, key=None):
     return gesmr.evolve(ga, problem, state, generations)
 
 
-def trial_key(state, i, window):
-    return noise.fold_in(state.key, np.uint32(2**31 - i), np.uint32(window))
+def trial_key(state, i):
+    return noise.fold_in(state.key, np.uint32(2**31 - i), state.generation)
 
 
-def search(problem, state, generations, window):
+def search(problem, state, generations):
     ends = [
-        float(fixed_run(problem, state, rate, generations, trial_key(state, i, window))[0].best_fitness)
+        float(fixed_run(problem, state, rate, generations, trial_key(state, i))[0].best_fitness)
         for i, rate in enumerate(GRID)
     ]
     return GRID[int(np.argmin(ends))]
@@ -33,7 +33,7 @@ def search(problem, state, generations, window):
 def test_ofmr_runs_once_more_with_the_best_of_a_grid():
     ga, problem, state = start(gesmr.Fixed(), "rastrigin", 4, 3.0)
     final, history = gesmr.OFMR().evolve(ga, problem, state, 25)
-    rate = search(problem, state, 25, 0)
+    rate = search(problem, state, 25)
     expected, expected_history = fixed_run(problem, state, rate, 25)
     np.testing.assert_allclose(history.log_rate, np.full(25, np.log(rate)), rtol=1e-5)
     np.testing.assert_allclose(history.elite, expected_history.elite, rtol=1e-4)
@@ -46,8 +46,8 @@ def test_lamr_searches_anew_for_every_window():
     ga, problem, state = start(gesmr.Fixed(), "rastrigin", 4, 3.0)
     final, history = gesmr.LAMR(window=10).evolve(ga, problem, state, 25)
     elites, log_rates = [], []
-    for window, length in enumerate([10, 10, 5]):
-        rate = search(problem, state, length, window)
+    for length in (10, 10, 5):
+        rate = search(problem, state, length)
         state, part = fixed_run(problem, state, rate, length)
         elites.append(part.elite)
         log_rates.append(part.log_rate)
@@ -55,6 +55,16 @@ def test_lamr_searches_anew_for_every_window():
     np.testing.assert_allclose(history.elite, np.concatenate(elites), rtol=1e-3)
     assert int(final.generation) == 25
     assert len(set(np.asarray(history.log_rate))) > 1  # the rate did change
+
+
+def test_lamr_by_pieces_of_whole_windows_is_the_uninterrupted_run():
+    ga, problem, state = start(gesmr.Fixed(), "rastrigin", 4, 3.0)
+    oracle = gesmr.LAMR(window=5, grid=3)
+    whole, history = oracle.evolve(ga, problem, state, 15)
+    state, first = oracle.evolve(ga, problem, state, 5)
+    state, rest = oracle.evolve(ga, problem, state, 10)
+    np.testing.assert_array_equal(state.population, whole.population)
+    np.testing.assert_array_equal(np.concatenate([first.elite, rest.elite]), history.elite)
 
 
 @pytest.mark.parametrize("oracle", [gesmr.OFMR(grid=3), gesmr.LAMR(window=4, grid=3)])

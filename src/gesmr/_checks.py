@@ -1,10 +1,13 @@
 """Errors that name the argument, what was given and what is accepted."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jax.core import Tracer
+
+T = TypeVar("T")
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
@@ -51,9 +54,10 @@ def ordered(low: Any, high: Any) -> None:
         raise ValueError(f"low must be at most high, got low={low} and high={high}")
 
 
-def choice(name: str, value: Any, accepted: tuple[str, ...]) -> None:
+def choice(name: str, value: T, accepted: Sequence[T]) -> T:
     if value not in accepted:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, accepted))}, got {value!r}")
+    return value
 
 
 def _show(value: Any) -> str:

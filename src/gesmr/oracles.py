@@ -1,5 +1,6 @@
 """Oracles: searches over whole runs that show what a well-chosen rate would have done. They look ahead."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,12 +15,44 @@ from .controllers.base import log_spaced
 from .evolve import History, Objective, evolve
 from .ga import GA, State
 
-# Places below a run's key for the search, apart from those a GA draws from: (_TRIALS − i, window) for trial i.
+# Places below a run's key for the search, apart from those a GA draws from: (_TRIALS − i, t), trial i at generation t.
 _TRIALS, _TIES = np.uint32(2**31), np.uint32(2**31 + 1)
 
 
+class _RateSearch:
+    """A search over fixed rates, log-spaced: one trial per rate, then the rate whose trial ended best."""
+
+    grid: int
+    low: Any
+    high: Any
+
+    def __post_init__(self):
+        _checks.integer("grid", self.grid, 1)
+        _checks.rate_range(self.low, self.high)
+
+    def trials(self, state: State) -> State:
+        """`state` once for each rate, as states of `Fixed`, each with noise of its own: a leading axis of `grid`."""
+        keys = noise.fold_in(state.key, _TRIALS - jnp.arange(self.grid, dtype=jnp.uint32), state.generation)
+        branch = jax.vmap(lambda key, log_rate: with_rate(state, log_rate)._replace(key=key))
+        return branch(keys, log_spaced(self.low, self.high, self.grid))
+
+    def choose(self, state: State, values: Array) -> State:
+        """`state` with the rate whose trial ended with the lowest of `values f[grid]`; its noise stays its own."""
+        best = selection.lowest(noise.fold_in(state.key, _TIES, state.generation), values)
+        return with_rate(state, log_spaced(self.low, self.high, self.grid)[best])
+
+    def _search_then_run(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
+        fixed_rate = GA(Fixed(), ga.num_children, ga.truncation)
+
+        def final_value(trial: State) -> Array:
+            return evolve(fixed_rate, objective, trial, generations)[0].best_fitness
+
+        values = jax.vmap(final_value)(self.trials(state))
+        return evolve(fixed_rate, objective, self.choose(state, values), generations)
+
+
 @pytree
-class OFMR:
+class OFMR(_RateSearch):
     """The optimal fixed mutation rate: a whole run for each rate of a grid, then one more with the best.
 
     Only that last run is returned. It starts from the given state, with that state's noise; the trials have
@@ -30,16 +63,13 @@ class OFMR:
     low: Any = 1e-3
     high: Any = 1.0
 
-    def __post_init__(self):
-        _check_grid(self)
-
     def evolve(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
         """As `gesmr.evolve`, with `ga`'s selection; its controller is not used."""
-        return _search_then_run(self, ga, objective, state, generations, jnp.uint32(0))
+        return self._search_then_run(ga, objective, state, generations)
 
 
 @pytree
-class LAMR:
+class LAMR(_RateSearch):
     """LAMR-G: before every `window` (G) generations, look that far ahead with each rate of a grid, and take the best.
 
     A look-ahead is a fixed-rate run from the current population, with noise of its own. A last window that is
@@ -52,50 +82,23 @@ class LAMR:
     high: Any = 1.0
 
     def __post_init__(self):
+        super().__post_init__()
         _checks.integer("window", self.window, 1)
-        _check_grid(self)
 
     def evolve(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
-        """As `gesmr.evolve`, with `ga`'s selection; its controller is not used."""
+        """As `gesmr.evolve`, with `ga`'s selection; its controller is not used. Whole windows can be run piecewise."""
         generations = _checks.integer("generations", generations, 0)
-        state = _with_rate(state, jnp.zeros(()))
-
-        def look_and_run(state: State, window: Array, length: int) -> tuple[State, History]:
-            return _search_then_run(self, ga, objective, state, length, window)
-
+        look_and_run = partial(self._search_then_run, ga, objective)
         windows, left = divmod(generations, self.window)
-        state, history = lax.scan(
-            lambda s, w: look_and_run(s, w, self.window), state, jnp.arange(windows, dtype=jnp.uint32)
-        )
+        state = with_rate(state, jnp.zeros(()))
+        state, history = lax.scan(lambda s, _: look_and_run(s, self.window), state, None, length=windows)
         history = jax.tree.map(jnp.ravel, history)
         if left:
-            state, last = look_and_run(state, jnp.uint32(windows), left)
+            state, last = look_and_run(state, left)
             history = jax.tree.map(lambda *parts: jnp.concatenate(parts), history, last)
         return state, history
 
 
-def _search_then_run(
-    oracle: OFMR | LAMR, ga: GA, objective: Objective, state: State, generations: int, window: Array
-) -> tuple[State, History]:
-    """One grid search from `state`, then a run from it with the rate whose trial ended best."""
-    log_rates = log_spaced(oracle.low, oracle.high, oracle.grid)
-    fixed_rate = GA(Fixed(), ga.num_children, ga.truncation)
-
-    def trial(log_rate: Array, key: noise.Key) -> Array:
-        branch = _with_rate(state, log_rate)._replace(key=key)
-        return evolve(fixed_rate, objective, branch, generations)[0].best_fitness
-
-    keys = noise.fold_in(state.key, _TRIALS - jnp.arange(oracle.grid, dtype=jnp.uint32), window)
-    values = jax.vmap(trial)(log_rates, keys)
-    best = selection.lowest(noise.fold_in(state.key, _TIES, window), values)
-    return evolve(fixed_rate, objective, _with_rate(state, log_rates[best]), generations)
-
-
-def _with_rate(state: State, log_rate: Array) -> State:
+def with_rate(state: State, log_rate: Any) -> State:
     """`state` as a state of `Fixed`, whose own state is its log rate."""
     return state._replace(controller=jnp.asarray(log_rate, float))
-
-
-def _check_grid(oracle: OFMR | LAMR) -> None:
-    _checks.integer("grid", oracle.grid, 1)
-    _checks.rate_range(oracle.low, oracle.high)

@@ -1,0 +1,66 @@
+"""Programs compiled once, in parallel threads, and kept on disk between processes."""
+
+import hashlib
+import os
+import platform
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import jax
+
+from ..studies import Program
+
+
+class Programs:
+    """Compiles what is requested, in the order of the requests, in `threads` threads; equal programs once."""
+
+    def __init__(self, threads: int):
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="compile")
+        self._futures: dict[Hashable, Future[Callable]] = {}
+        self._lock = threading.Lock()
+
+    def request(self, programs: Sequence[Program]) -> None:
+        with self._lock:
+            for program in programs:
+                if program not in self._futures:
+                    self._futures[program] = self._pool.submit(program.compile)
+
+    def __call__(self, program: Program) -> Callable:
+        """The compiled program, once it is there."""
+        self.request([program])
+        return self._futures[program].result()
+
+    def __enter__(self) -> "Programs":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def use_cache() -> None:
+    """Keep compiled programs on disk, unless the user has told JAX where (or not) to keep them.
+
+    The directory's name depends on the processor: programs for a CPU run on that kind of CPU only.
+    """
+    if jax.config.jax_compilation_cache_dir is not None or os.environ.get("JAX_ENABLE_COMPILATION_CACHE") == "0":
+        return
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    directory = base / "gesmr" / f"programs-{_processor()}"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # a read-only home: compile every time
+    jax.config.update("jax_compilation_cache_dir", str(directory))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            features = next(line for line in file if line.startswith(("flags", "Features")))
+    except (OSError, StopIteration):
+        features = platform.processor()
+    return hashlib.sha256(f"{platform.machine()} {features}".encode()).hexdigest()[:12]

@@ -1,0 +1,13 @@
+"""Errors a user of the command line can do something about."""
+
+
+class LabError(Exception):
+    """Ends a command with its message and `exit_code`."""
+
+    exit_code = 2
+
+
+class StorageError(LabError):
+    """Something could not be written. What was finished before is intact."""
+
+    exit_code = 1

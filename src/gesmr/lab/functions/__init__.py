@@ -1,0 +1,1 @@
+"""What the study of test functions shows: results, tables, agreement with the paper, claims, figures."""

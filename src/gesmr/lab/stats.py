@@ -1,0 +1,91 @@
+"""Comparisons of two samples, many at a time: the paper's t-test, and what it leaves out."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Of a sample x with samples y, both `f[..., n]`: p-values `f[...]`, two-sided, and effect sizes.
+
+    NaN where either sample has missing values (or fewer than two). Two samples that are equal throughout have
+    p = 1, two different constants p = 0.
+    """
+
+    welch: np.ndarray  # unpaired t-test without equal variances, the paper's
+    paired: np.ndarray  # paired t-test: seeds share first populations
+    wilcoxon: np.ndarray  # signed ranks, paired, for any distribution
+    mann_whitney: np.ndarray  # ranks, unpaired
+    cohen_d: np.ndarray  # difference of means in pooled standard deviations, negative if x is lower
+    probability_lower: np.ndarray  # P(x < y) + P(x = y)/2 (Vargha and Delaney's A, for minimisation)
+
+
+def compare(x: np.ndarray, y: np.ndarray) -> Comparison:
+    x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    n = x.shape[-1]
+    usable = np.isfinite(x).all(-1) & np.isfinite(y).all(-1) & (n > 1)
+    shape = x.shape[:-1]
+    x, y = (np.where(usable[..., None], a, 0.0).reshape(-1, n) for a in (x, y))
+    equal = (x == y).all(-1)
+    constant = (x == x[:, :1]).all(-1) & (y == y[:, :1]).all(-1)
+    constant_difference = ((x - y) == (x - y)[:, :1]).all(-1)
+
+    def p_value(test: Callable, certain: np.ndarray) -> np.ndarray:
+        """The test's p-value, except where it has no variance to work with."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # precision lost among nearly equal values
+            p = np.array([1.0 if e else 0.0 if c else test(a, b) for a, b, e, c in zip(x, y, equal, certain)])
+        return np.where(usable, p.reshape(shape), np.nan)
+
+    spread = np.sqrt((x.var(-1, ddof=1) + y.var(-1, ddof=1)) / 2) if n > 1 else np.zeros(len(x))
+    difference = x.mean(-1) - y.mean(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cohen_d = np.where(difference == 0, 0.0, difference / spread)
+    pairs = x[:, :, None] - y[:, None, :]
+    lower = ((pairs < 0) + 0.5 * (pairs == 0)).mean((1, 2))
+    return Comparison(
+        welch=p_value(lambda a, b: stats.ttest_ind(a, b, equal_var=False).pvalue, constant),
+        paired=p_value(lambda a, b: stats.ttest_rel(a, b).pvalue, constant_difference),
+        wilcoxon=p_value(lambda a, b: stats.wilcoxon(a, b).pvalue, np.zeros_like(equal)),
+        mann_whitney=p_value(lambda a, b: stats.mannwhitneyu(a, b).pvalue, np.zeros_like(equal)),
+        cohen_d=np.where(usable, cohen_d.reshape(shape), np.nan),
+        probability_lower=np.where(usable, lower.reshape(shape), np.nan),
+    )
+
+
+def welch(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The paper's test alone, `f[...]`, along the last axis."""
+    return compare(x, y).welch
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """p-values `f[...]` of one family, corrected for their number by Holm's method. NaN stays, and does not count."""
+    flat = np.ravel(p)
+    order = np.argsort(flat)  # NaN last
+    count = int(np.isfinite(flat).sum())
+    corrected = np.full(flat.shape, np.nan)
+    if count:
+        multiplied = flat[order[:count]] * np.arange(count, 0, -1)
+        corrected[order[:count]] = np.minimum(np.maximum.accumulate(multiplied), 1.0)
+    return corrected.reshape(np.shape(p))
+
+
+def standard_error(values: np.ndarray) -> np.ndarray:
+    """Of the mean over the last axis, leaving out NaN; NaN with fewer than two."""
+    count = np.isfinite(values).sum(-1)
+    with warnings.catch_warnings(), np.errstate(invalid="ignore", divide="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.where(count > 1, np.nanstd(values, axis=-1, ddof=1) / np.sqrt(count), np.nan)
+
+
+def mean(values: np.ndarray) -> np.ndarray:
+    """Over the last axis, leaving out NaN; NaN if there is nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmean(values, axis=-1)

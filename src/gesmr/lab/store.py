@@ -1,0 +1,209 @@
+"""Finished groups on disk: arrays as npz without pickle, the rest as JSON.
+
+    DIR/store.json             says that this is a store
+    DIR/groups/ID.json         specifications, provenance, name and SHA-256 of the arrays' file
+    DIR/groups/ID-DIGEST.npz   the arrays
+    DIR/aside/                 files that were damaged or not ours
+
+Both files of a group are written under another name and renamed. The JSON comes last: a group is there when its
+JSON is. Arrays are named by their content, so two runners that finish the same group cannot mix their files.
+"""
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..studies import Spec, as_json, content_hash
+from .errors import LabError, StorageError
+
+try:
+    import fcntl
+except ImportError:  # not a Unix: two runners on one directory then do some work twice, and no harm
+    fcntl = None
+
+FORMAT = 1
+_MARK = {"what": "gesmr study store", "format": FORMAT}
+
+
+@dataclass(frozen=True)
+class StoredGroup:
+    specs: tuple[dict[str, Any], ...]
+    provenance: dict[str, Any]
+    arrays: dict[str, np.ndarray]  # first axis follows `specs`
+
+
+class Store:
+    """The store in `directory`, made there if `create` and the directory is absent or empty."""
+
+    def __init__(self, directory: Path | str, *, create: bool = False, warn: Callable[[str], None] = print):
+        self.directory = Path(directory)
+        self._warn = warn
+        self._groups = self.directory / "groups"
+        self._open(create)
+
+    def _open(self, create: bool) -> None:
+        mark = self.directory / "store.json"
+        try:
+            if mark.is_file():
+                if _read_json(mark) != _MARK:
+                    raise LabError(f"{mark} is not of a store that this version reads (format {FORMAT})")
+            elif not create:
+                raise LabError(f"{self.directory} holds no results; `gesmr study run` makes some")
+            elif self.directory.exists() and not self.directory.is_dir():
+                raise LabError(f"{self.directory} must be a directory, got a file")
+            elif self.directory.is_dir() and any(self.directory.iterdir()):
+                raise LabError(
+                    f"{self.directory} is not empty and is not a store of gesmr; choose another directory, "
+                    "or empty this one"
+                )
+            if create:
+                self._groups.mkdir(parents=True, exist_ok=True)
+                if not mark.is_file():
+                    _write_atomically(mark, _json_bytes(_MARK))
+                elif not os.access(self._groups, os.W_OK):
+                    raise PermissionError(13, "Permission denied")
+        except PermissionError as error:
+            raise LabError(f"{self.directory} cannot be written: {error.strerror}") from error
+        except OSError as error:
+            raise LabError(f"{self.directory} cannot be used: {error.strerror}") from error
+
+    def write(self, specs: Sequence[Spec], arrays: Mapping[str, np.ndarray], provenance: Mapping[str, Any]) -> None:
+        """Store a finished group, or raise StorageError and leave no trace."""
+        described = [as_json(spec) for spec in specs]
+        name = _group_id(described)
+        payload = io.BytesIO()
+        np.savez(payload, allow_pickle=False, **arrays)
+        data = payload.getvalue()
+        digest = hashlib.sha256(data).hexdigest()
+        file = f"{name}-{digest[:16]}.npz"
+        entry = {"format": FORMAT, "arrays": file, "sha256": digest, "specs": described, "provenance": dict(provenance)}
+        try:
+            _write_atomically(self._groups / file, data)
+            _write_atomically(self._groups / f"{name}.json", _json_bytes(entry))
+        except OSError as error:
+            raise StorageError(
+                f"could not write {len(data)} bytes to {self._groups}: {error.strerror}. Finished groups are intact; "
+                "make room and run the same command again to go on"
+            ) from error
+
+    def groups(self) -> Iterator[StoredGroup]:
+        """Every group that is whole. What is not is named, set aside, and so counts as not yet computed."""
+        for path in sorted(self._groups.glob("*")):
+            if path.suffix == ".json":
+                try:
+                    yield self._read(path)
+                except FileNotFoundError:
+                    continue  # another process set it aside or replaced it meanwhile
+                except _DamagedError as damage:
+                    self._set_aside(path, str(damage))
+            elif path.suffix not in (".npz", ".lock", ".partial"):
+                self._set_aside(path, "not a file of this store")
+
+    def done(self) -> set[str]:
+        """Content hashes of the specifications that have been computed."""
+        return {content_hash(spec) for group in self.groups() for spec in group.specs}
+
+    @contextmanager
+    def claim(self, specs: Sequence[Spec]) -> Iterator[bool]:
+        """Whether this process may compute the group now: false while another one holds it. A dead one holds none."""
+        if fcntl is None:
+            yield True
+            return
+        lock = self._groups / f"{_group_id([as_json(spec) for spec in specs])}.lock"
+        with lock.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                lock.unlink(missing_ok=True)
+
+    def has(self, specs: Sequence[Spec]) -> bool:
+        """Whether exactly this group is there, by its name alone."""
+        return (self._groups / f"{_group_id([as_json(spec) for spec in specs])}.json").exists()
+
+    def _read(self, path: Path) -> StoredGroup:
+        entry = _read_json(path)
+        try:
+            if entry["format"] != FORMAT:
+                raise _DamagedError(f"format {entry['format']!r}, not {FORMAT}")
+            specs, name, digest = tuple(entry["specs"]), str(entry["arrays"]), entry["sha256"]
+            provenance = dict(entry["provenance"])
+            right_name = path.stem == _group_id(specs) and Path(name).name == name
+        except (KeyError, TypeError, ValueError) as error:
+            raise _DamagedError("not a description of a group") from error
+        if not right_name:
+            raise _DamagedError("its name does not fit its content")
+        try:
+            data = (path.parent / name).read_bytes()
+        except FileNotFoundError as error:
+            raise _DamagedError(f"its arrays {name} are missing") from error
+        if hashlib.sha256(data).hexdigest() != digest:
+            self._set_aside(path.parent / name, "its content is not what was written")
+            raise _DamagedError(f"its arrays {name} are damaged")
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+                arrays = {key: archive[key] for key in archive.files}
+        except (ValueError, OSError, zipfile.BadZipFile) as error:
+            raise _DamagedError(f"its arrays {name} cannot be read") from error
+        if any(len(array) != len(specs) for array in arrays.values()):
+            raise _DamagedError(f"its arrays {name} are not of {len(specs)} runs")
+        return StoredGroup(specs, provenance, arrays)
+
+    def _set_aside(self, path: Path, why: str) -> None:
+        aside = self.directory / "aside"
+        aside.mkdir(exist_ok=True)
+        target, number = aside / path.name, 1
+        while target.exists():
+            target, number = aside / f"{path.name}.{number}", number + 1
+        try:
+            path.rename(target)
+        except FileNotFoundError:
+            return
+        self._warn(f"set aside {path.name}: {why} (now {target}); what it held counts as not computed")
+
+
+class _DamagedError(Exception):
+    pass
+
+
+def _group_id(specs: Sequence[Mapping[str, Any]]) -> str:
+    return content_hash(list(specs))[:24]
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise _DamagedError("not JSON") from error
+
+
+def _json_bytes(data: Any) -> bytes:
+    return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    """The file is there whole or not at all, even if the machine stops."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

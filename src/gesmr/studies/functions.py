@@ -1,0 +1,307 @@
+"""The paper's main study (Tables 1–3): six functions, four dimensions, two spreads, eleven methods, forty seeds."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import jax
+import numpy as np
+
+from .. import _checks
+from ..oracles import LAMR, OFMR
+from ..problems.functions import FORMULAS
+from .base import Compiled, Group, Program, Selection, Spec, Tick
+from .lanes import (
+    FIXED_RATES,
+    METHODS,
+    NUM_CHILDREN,
+    STEP,
+    Advance,
+    Branch,
+    Enter,
+    First,
+    Lanes,
+    Settle,
+    deserves_own_program,
+    lanes,
+    memory_per_lane,
+)
+
+GENERATIONS = {2: 100, 30: 300, 100: 1000, 1000: 2500}  # T of each dimension
+LINEAR_GENERATIONS = 100
+STDS = (1.0, 10.0)
+REVISION = 1  # raised when the same specification would give other random draws
+POINTS = 500  # of a history that are kept
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one method from one first population."""
+
+    kind: ClassVar[str] = "run"
+    function: str
+    dim: int
+    std: float
+    method: str
+    seed: int
+    shifted: bool
+    generations: int
+    num_children: int = NUM_CHILDREN
+    revision: int = REVISION
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Time of a generation under GESMR and under a fixed rate, measured alternately."""
+
+    kind: ClassVar[str] = "cost"
+    dim: int
+    runs: int  # side by side
+    repeats: int = 9
+    num_children: int = NUM_CHILDREN
+    revision: int = REVISION
+
+
+def generations_of(function: str, dim: int) -> int:
+    return LINEAR_GENERATIONS if function == "linear" else GENERATIONS[dim]
+
+
+def kept_generations(generations: int) -> np.ndarray:
+    """The generations (from 1) whose values are kept: all, or `POINTS` of them with the first and the last."""
+    if generations <= POINTS:
+        return np.arange(1, generations + 1)
+    return 1 + np.round(np.linspace(0, generations - 1, POINTS)).astype(int)
+
+
+class FunctionsStudy:
+    name = "functions"
+    title = "Six test functions: Tables 1–3, curves and claims 1–7 and 14"
+    profiles = ("quick", "paper")
+
+    def specs(self, selection: Selection) -> list[Spec]:
+        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
+        dims = _subset("dims", selection.dims, tuple(d for d in GENERATIONS if d <= 100 or not quick), GENERATIONS)
+        functions = _subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
+        methods = _subset("methods", selection.methods, METHODS, METHODS)
+        default_seeds = 5 if quick else 40
+        seeds = default_seeds if selection.seeds is None else _checks.integer("seeds", selection.seeds, 1, 2**31 - 1)
+        runs: list[Spec] = [
+            Run(function, dim, std, method, seed, selection.shifted, generations_of(function, dim))
+            for function in functions
+            for dim in dims
+            for std in STDS
+            for method in methods
+            for seed in range(seeds)
+        ]
+        if {"GESMR", "FMR"} <= set(methods) and not selection.shifted:
+            runs += [Cost(dim, seeds * len(STDS)) for dim in dims]
+        return runs
+
+    def groups(self, specs: Sequence[Spec], memory: int) -> list[Group]:
+        """Runs of one function, dimension and method together; those with a fixed rate in one batch.
+
+        The widest problems come first, so that later programs compile while they run.
+        """
+        wanted: dict[tuple, list[Run]] = defaultdict(list)
+        for spec in specs:
+            if isinstance(spec, Run):
+                wanted[spec.function, spec.dim, spec.shifted, spec.method].append(spec)
+        batches: dict[tuple, list[str]] = defaultdict(list)
+        for (function, dim, shifted, method), runs in wanted.items():
+            family = "FMR" if method in FIXED_RATES else method
+            pairs = tuple((run.std, run.seed) for run in runs)
+            batches[dim, function, shifted, family, pairs].append(method)
+        groups: list[Group] = []
+        for (dim, function, shifted, _, pairs), methods in batches.items():
+            most = max(1, memory // memory_per_lane(dim, _ways(methods)))
+            for part in _parts(pairs, most):
+                groups.append(RunGroup(function, dim, shifted, tuple(methods), part))
+        groups.sort(key=lambda group: -group.dim)  # type: ignore[attr-defined]
+        return groups + [CostGroup(spec) for spec in specs if isinstance(spec, Cost)]
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    function: str
+    dim: int
+    shifted: bool
+    methods: tuple[str, ...]  # several only if all have fixed rates
+    pairs: tuple[tuple[float, int], ...]  # std and seed of each lane
+    alone: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        where = "shifted " if self.shifted else ""
+        return f"{where}{self.function} d={self.dim} {', '.join(self.methods)}"
+
+    @property
+    def generations(self) -> int:
+        return generations_of(self.function, self.dim)
+
+    @property
+    def specs(self) -> list[Run]:
+        return [
+            Run(self.function, self.dim, std, method, seed, self.shifted, self.generations)
+            for method in self.methods
+            for std, seed in self.pairs
+        ]
+
+    @property
+    def work(self) -> float:
+        return self._genes(self.generations, self._ways) + ("OFMR" in self.methods) * self._genes(self.generations, 1)
+
+    @property
+    def programs(self) -> list[Program]:
+        count, method = len(self.pairs), self._method
+        programs: list[Program] = [First(self.dim, count), Enter(method, self.dim, count)]
+        if self._branch:
+            programs.append(self._branch)
+        if "OFMR" in self.methods:
+            programs.append(Settle(self.dim, count))
+        return list(dict.fromkeys([*programs, *self._advances(self._ways), *self._advances(1)]))
+
+    @property
+    def _method(self) -> str:
+        return "FMR" if self.methods[0] in FIXED_RATES else self.methods[0]
+
+    @property
+    def _branch(self) -> Branch | None:
+        return Branch(self.methods, self.dim, len(self.pairs)) if self._method == "FMR" else None
+
+    @property
+    def _ways(self) -> int:
+        return self._branch.ways if self._branch else 1
+
+    def _genes(self, generations: int, ways: int) -> float:
+        looking_ahead = LAMR().grid if self._method == "LAMR-100" else 0
+        return float(NUM_CHILDREN * self.dim * generations * len(self.pairs) * (ways + looking_ahead))
+
+    def _advances(self, ways: int) -> list[Advance]:
+        """The programs of a whole run, step by step."""
+        whole, left = divmod(self.generations, STEP)
+        steps = [STEP] * whole + [left] * (left > 0)
+        at_once = LAMR().grid if self._method == "LAMR-100" else ways
+        only = self.function if deserves_own_program(self.dim, len(self.pairs) * at_once) else None
+        return [Advance(self._method, self.dim, len(self.pairs), ways, step, only) for step in steps]
+
+    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+        stds, seeds = zip(*self.pairs, strict=True)
+        data = lanes(self.function, self.dim, stds, seeds, self.shifted)
+        count = len(self.pairs)
+        population, fitness = compiled(First(self.dim, count))(data)
+        start = compiled(Enter(self._method, self.dim, count))(data.key, population, fitness)
+        if not self._branch:
+            return _summary(*self._evolve(compiled, tick, start, data, 1))
+        elite, log_rate = self._evolve(compiled, tick, compiled(self._branch)(start), data, self._ways)
+        elites, log_rates, done = [], [], 0
+        for method in self.methods:
+            mine = slice(done, done + _ways([method]) * count)
+            done = mine.stop
+            chosen = elite[mine], log_rate[mine]
+            if method == "OFMR":
+                trials = chosen[0][:, -1].reshape(-1, count)
+                settled = compiled(Settle(self.dim, count))(start, trials)
+                chosen = self._evolve(compiled, tick, settled, data, 1)
+            elites.append(chosen[0])
+            log_rates.append(chosen[1])
+        return _summary(np.concatenate(elites), np.concatenate(log_rates))
+
+    def _evolve(self, compiled: Compiled, tick: Tick, states: Any, data: Lanes, ways: int) -> tuple[Any, Any]:
+        """Whole runs from `states`: elite value and mean log rate, `f[ways · L, T]`."""
+        histories = []
+        for program in self._advances(ways):
+            states, *history = compiled(program)(states, data)
+            histories.append(history)
+            if len(histories) > 1:  # fetched one step behind, so that the device never waits for this loop
+                histories[-2] = jax.device_get(histories[-2])
+            tick(self._genes(program.generations, ways))
+        histories[-1] = jax.device_get(histories[-1])
+        elite, log_rate = (np.concatenate(parts, axis=1) for parts in zip(*histories, strict=True))
+        return elite, log_rate
+
+
+def _summary(elite: np.ndarray, log_rate: np.ndarray) -> dict[str, np.ndarray]:
+    """What is kept of histories `f[runs, T]`.
+
+    The means over generations are taken here, before thinning. So are the first two moments of the log rate in
+    every stretch of `STEP` generations: LAMR-100's rate is constant there, so Table 3's mean square difference
+    follows from them exactly, whichever of the two methods ran first.
+    """
+    generations = elite.shape[1]
+    kept = kept_generations(generations) - 1
+    starts = np.arange(0, generations, STEP)
+    lengths = np.diff([*starts, generations])
+    exact = log_rate.astype(np.float64)
+    return {
+        "elite": elite[:, kept].astype(np.float32),
+        "log_rate": log_rate[:, kept].astype(np.float32),
+        "final": elite[:, -1].astype(np.float64),
+        "mean_elite": elite.astype(np.float64).mean(axis=1),
+        "mean_log_rate": exact.mean(axis=1),
+        "window_log_rate": np.add.reduceat(exact, starts, axis=1) / lengths,
+        "window_log_rate_squared": np.add.reduceat(exact**2, starts, axis=1) / lengths,
+    }
+
+
+@dataclass(frozen=True)
+class CostGroup:
+    """GESMR and a fixed rate by turns, with the programs of the study."""
+
+    spec: Cost
+    alone: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:
+        return f"time of a generation d={self.spec.dim}"
+
+    @property
+    def specs(self) -> list[Cost]:
+        return [self.spec]
+
+    @property
+    def work(self) -> float:
+        return float(NUM_CHILDREN * self.spec.dim * STEP * self.spec.runs * 2 * (self.spec.repeats + 1))
+
+    @property
+    def programs(self) -> list[Program]:
+        dim, count = self.spec.dim, self.spec.runs
+        per_method = [(Enter(method, dim, count), Advance(method, dim, count)) for method in ("FMR", "GESMR")]
+        return [First(dim, count), *(program for pair in per_method for program in pair)]
+
+    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+        """`seconds f[1, repeats, 2]` per generation, fixed rate and GESMR."""
+        first, enter_fixed, fixed, enter_gesmr, gesmr = map(compiled, self.programs)
+        data = lanes("sphere", self.spec.dim, [1.0] * self.spec.runs, range(self.spec.runs), False)
+        population, fitness = first(data)
+        states = [enter(data.key, population, fitness) for enter in (enter_fixed, enter_gesmr)]
+        seconds = np.zeros((1, self.spec.repeats + 1, 2))
+        for repeat in range(self.spec.repeats + 1):
+            for i, advance in enumerate((fixed, gesmr)):
+                start = time.perf_counter()
+                states[i], *_ = jax.block_until_ready(advance(states[i], data))
+                seconds[0, repeat, i] = (time.perf_counter() - start) / STEP
+                tick(NUM_CHILDREN * self.spec.dim * STEP * self.spec.runs)
+        return {"seconds": seconds[:, 1:]}  # without the first turn, which warms up
+
+
+def _ways(methods: Iterable[str]) -> int:
+    """How many populations a lane has at once, LAMR-100's trials included."""
+    return sum(OFMR().grid if method in ("OFMR", "LAMR-100") else 1 for method in methods)
+
+
+def _parts(items: tuple, most: int) -> list[tuple]:
+    """`items` in parts of at most `most`, as even as can be."""
+    count = -(-len(items) // most)
+    size = -(-len(items) // count)
+    return [items[i : i + size] for i in range(0, len(items), size)]
+
+
+def _subset(name: str, chosen: tuple | None, default: tuple, known: Iterable) -> tuple:
+    """`chosen`, in the study's order, if every one is known."""
+    if chosen is None:
+        return default
+    for item in chosen:
+        _checks.choice(name, item, tuple(known))
+    return tuple(item for item in known if item in chosen)
