@@ -1,6 +1,7 @@
 import os
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("JAX_ENABLE_COMPILATION_CACHE", "0")  # or tests would write to the user's cache
 
 import jax
 import pytest

@@ -58,7 +58,7 @@ def test_optimum(name, moved):
     assert (f(around) > f(optimum)).all()
 
 
-@pytest.mark.parametrize("name", ["ackley", "rastrigin", "sphere"])
+@pytest.mark.parametrize("name", ["ackley", "griewank", "rastrigin", "sphere"])
 def test_no_noise_floor_at_the_optimum(name):
     """Close to the optimum float32 still resolves which point is better, where the plain formulas give zero."""
     f = functions.get(name, 4)

@@ -18,22 +18,17 @@ def fixed_run(problem, state, rate, generations, key=None):
     return gesmr.evolve(ga, problem, state, generations)
 
 
-def trial_key(state, i):
-    return noise.fold_in(state.key, np.uint32(2**31 - i), state.generation)
-
-
-def search(problem, state, generations):
-    ends = [
-        float(fixed_run(problem, state, rate, generations, trial_key(state, i))[0].best_fitness)
-        for i, rate in enumerate(GRID)
-    ]
+def search(problem, state, generations, place):
+    """The best rate of the grid, by trials whose keys are at (place − i, generation)."""
+    keys = [noise.fold_in(state.key, np.uint32(place - i), state.generation) for i in range(len(GRID))]
+    ends = [float(fixed_run(problem, state, rate, generations, keys[i])[0].best_fitness) for i, rate in enumerate(GRID)]
     return GRID[int(np.argmin(ends))]
 
 
 def test_ofmr_runs_once_more_with_the_best_of_a_grid():
     ga, problem, state = start(gesmr.Fixed(), "rastrigin", 4, 3.0)
     final, history = gesmr.OFMR().evolve(ga, problem, state, 25)
-    rate = search(problem, state, 25)
+    rate = search(problem, state, 25, 2**31)
     expected, expected_history = fixed_run(problem, state, rate, 25)
     np.testing.assert_allclose(history.log_rate, np.full(25, np.log(rate)), rtol=1e-5)
     np.testing.assert_allclose(history.elite, expected_history.elite, rtol=1e-4)
@@ -47,7 +42,7 @@ def test_lamr_searches_anew_for_every_window():
     final, history = gesmr.LAMR(window=10).evolve(ga, problem, state, 25)
     elites, log_rates = [], []
     for length in (10, 10, 5):
-        rate = search(problem, state, length)
+        rate = search(problem, state, length, 2**30)
         state, part = fixed_run(problem, state, rate, length)
         elites.append(part.elite)
         log_rates.append(part.log_rate)
@@ -65,6 +60,21 @@ def test_lamr_by_pieces_of_whole_windows_is_the_uninterrupted_run():
     state, rest = oracle.evolve(ga, problem, state, 10)
     np.testing.assert_array_equal(state.population, whole.population)
     np.testing.assert_array_equal(np.concatenate([first.elite, rest.elite]), history.elite)
+
+
+def test_the_oracles_search_independently():
+    """Over a run of one window both search once: with other noise, they do not always agree."""
+    ga, problem, _ = start(gesmr.Fixed(), "ackley", 2)
+
+    def rates(seed):
+        population = problem.init(seed, 13)
+        state = ga.init(seed, population, problem(population))
+        oracles = gesmr.OFMR(), gesmr.LAMR(window=10)
+        return jnp.stack([oracle.evolve(ga, problem, state, 10)[1].log_rate[0] for oracle in oracles])
+
+    keys = noise.fold_in(noise.key(0), jnp.arange(20))
+    chosen = jax.jit(jax.vmap(rates))(keys)
+    assert np.any(chosen[:, 0] != chosen[:, 1])
 
 
 @pytest.mark.parametrize("oracle", [gesmr.OFMR(grid=3), gesmr.LAMR(window=4, grid=3)])

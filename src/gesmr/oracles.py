@@ -1,7 +1,7 @@
 """Oracles: searches over whole runs that show what a well-chosen rate would have done. They look ahead."""
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,9 @@ from .controllers.base import log_spaced
 from .evolve import History, Objective, evolve
 from .ga import GA, State
 
-# Places below a run's key for the search, apart from those a GA draws from: (_TRIALS − i, t), trial i at generation t.
-_TRIALS, _TIES = np.uint32(2**31), np.uint32(2**31 + 1)
+# Places below a run's key, apart from those a GA draws from: trial i of a search at generation t is at
+# (first place − i, t). The two oracles search independently of each other.
+_OFMR_TRIALS, _LAMR_TRIALS, _TIES = np.array([2**31, 2**30, 2**31 + 1], np.uint32)
 
 
 class _RateSearch:
@@ -25,6 +26,7 @@ class _RateSearch:
     grid: int
     low: Any
     high: Any
+    _first_place: ClassVar[np.uint32]
 
     def __post_init__(self):
         _checks.integer("grid", self.grid, 1)
@@ -32,7 +34,7 @@ class _RateSearch:
 
     def trials(self, state: State) -> State:
         """`state` once for each rate, as states of `Fixed`, each with noise of its own: a leading axis of `grid`."""
-        keys = noise.fold_in(state.key, _TRIALS - jnp.arange(self.grid, dtype=jnp.uint32), state.generation)
+        keys = noise.fold_in(state.key, self._first_place - jnp.arange(self.grid, dtype=jnp.uint32), state.generation)
         branch = jax.vmap(lambda key, log_rate: with_rate(state, log_rate)._replace(key=key))
         return branch(keys, log_spaced(self.low, self.high, self.grid))
 
@@ -59,6 +61,7 @@ class OFMR(_RateSearch):
     other noise.
     """
 
+    _first_place: ClassVar = _OFMR_TRIALS
     grid: int = static(default=10)
     low: Any = 1e-3
     high: Any = 1.0
@@ -76,6 +79,7 @@ class LAMR(_RateSearch):
     shorter looks that much less ahead.
     """
 
+    _first_place: ClassVar = _LAMR_TRIALS
     window: int = static(default=100)
     grid: int = static(default=10)
     low: Any = 1e-3

@@ -44,7 +44,7 @@ def use_cache() -> None:
 
     The directory's name depends on the processor: programs for a CPU run on that kind of CPU only.
     """
-    if jax.config.jax_compilation_cache_dir is not None or os.environ.get("JAX_ENABLE_COMPILATION_CACHE") == "0":
+    if getattr(jax.config, "jax_compilation_cache_dir", None) or os.environ.get("JAX_ENABLE_COMPILATION_CACHE") == "0":
         return
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     directory = base / "gesmr" / f"programs-{_processor()}"

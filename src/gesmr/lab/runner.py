@@ -1,10 +1,12 @@
 """Computes what a study asks for and the store does not have yet."""
 
 import os
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 
 import jax
 from rich.console import Console
@@ -34,6 +36,7 @@ def run(
     `threads` groups run at a time (on a CPU one per core, on a GPU two, one of which prepares while the other
     computes); `memory` bytes is what one may use. Neither changes a random draw.
     """
+    start = time.perf_counter()
     use_cache()
     console = console or Console(stderr=True)
     threads = threads or default_threads()
@@ -44,12 +47,26 @@ def run(
     together = [group for group in groups if not group.alone]
     alone = [group for group in groups if group.alone]
     work = sum(group.work for group in groups)
-    with Programs(os.cpu_count() or 1) as programs, display(console, len(groups), work) as shown:
+    with Programs(os.cpu_count() or 1) as programs, display(console, len(groups), work) as shown, _quick_turns():
         for group in [*together, *alone]:
             programs.request(group.programs)
         for batch, workers in ((together, threads), (alone, 1)):
             _run_all(batch, workers, store, programs, shown)
+    if missing:
+        took = round(time.perf_counter() - start, 1)
+        store.log({**provenance.machine(), "groups": len(groups), "runs": len(missing), "wall_seconds": took})
     return len(missing)
+
+
+@contextmanager
+def _quick_turns() -> Iterator[None]:
+    """Let threads take turns often: those that feed the device must not wait for those that trace programs."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(2e-4)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def default_threads() -> int:

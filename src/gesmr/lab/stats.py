@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -30,32 +31,32 @@ def compare(x: np.ndarray, y: np.ndarray) -> Comparison:
     x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
     n = x.shape[-1]
     usable = np.isfinite(x).all(-1) & np.isfinite(y).all(-1) & (n > 1)
-    shape = x.shape[:-1]
-    x, y = (np.where(usable[..., None], a, 0.0).reshape(-1, n) for a in (x, y))
+    x, y = (np.where(usable[..., None], a, 0.0) for a in (x, y))
     equal = (x == y).all(-1)
-    constant = (x == x[:, :1]).all(-1) & (y == y[:, :1]).all(-1)
-    constant_difference = ((x - y) == (x - y)[:, :1]).all(-1)
+    constant = (x == x[..., :1]).all(-1) & (y == y[..., :1]).all(-1)
+    constant_difference = ((x - y) == (x - y)[..., :1]).all(-1)
 
-    def p_value(test: Callable, certain: np.ndarray) -> np.ndarray:
-        """The test's p-value, except where it has no variance to work with."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # precision lost among nearly equal values
-            p = np.array([1.0 if e else 0.0 if c else test(a, b) for a, b, e, c in zip(x, y, equal, certain)])
-        return np.where(usable, p.reshape(shape), np.nan)
+    def p_value(test: Callable[..., Any], certain: Any, **options: Any) -> np.ndarray:
+        """The test's p-value, except where there is no variance for it to work with."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")  # precision lost among nearly equal values
+            p = test(x, y, axis=-1, **options).pvalue if usable.any() else np.full(usable.shape, np.nan)
+        return np.where(usable, np.where(equal, 1.0, np.where(certain, 0.0, p)), np.nan)
 
-    spread = np.sqrt((x.var(-1, ddof=1) + y.var(-1, ddof=1)) / 2) if n > 1 else np.zeros(len(x))
     difference = x.mean(-1) - y.mean(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        spread = np.sqrt((x.var(-1, ddof=1) + y.var(-1, ddof=1)) / 2)
         cohen_d = np.where(difference == 0, 0.0, difference / spread)
-    pairs = x[:, :, None] - y[:, None, :]
-    lower = ((pairs < 0) + 0.5 * (pairs == 0)).mean((1, 2))
+    pairs = x[..., :, None] - y[..., None, :]
+    lower = ((pairs < 0) + 0.5 * (pairs == 0)).mean((-2, -1))
     return Comparison(
-        welch=p_value(lambda a, b: stats.ttest_ind(a, b, equal_var=False).pvalue, constant),
-        paired=p_value(lambda a, b: stats.ttest_rel(a, b).pvalue, constant_difference),
-        wilcoxon=p_value(lambda a, b: stats.wilcoxon(a, b).pvalue, np.zeros_like(equal)),
-        mann_whitney=p_value(lambda a, b: stats.mannwhitneyu(a, b).pvalue, np.zeros_like(equal)),
-        cohen_d=np.where(usable, cohen_d.reshape(shape), np.nan),
-        probability_lower=np.where(usable, lower.reshape(shape), np.nan),
+        welch=p_value(stats.ttest_ind, constant, equal_var=False),
+        paired=p_value(stats.ttest_rel, constant_difference),
+        wilcoxon=p_value(stats.wilcoxon, False),
+        mann_whitney=p_value(stats.mannwhitneyu, False),
+        cohen_d=np.where(usable, cohen_d, np.nan),
+        probability_lower=np.where(usable, lower, np.nan),
     )
 
 
@@ -89,3 +90,10 @@ def mean(values: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmean(values, axis=-1)
+
+
+def median(values: np.ndarray) -> np.ndarray:
+    """Over the last axis, leaving out NaN; NaN if there is nothing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.nanmedian(values, axis=-1)

@@ -13,7 +13,7 @@ import hashlib
 import io
 import json
 import os
-import tempfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,6 +42,12 @@ class StoredGroup:
     arrays: dict[str, np.ndarray]  # first axis follows `specs`
 
 
+def check_home(directory: Path) -> None:
+    """Refuse a directory that holds things other than stores of studies, before anything is put there."""
+    if directory.is_dir() and any(directory.iterdir()) and not any(directory.glob("*/store.json")):
+        raise LabError(f"{directory} is not empty and holds no results of gesmr; choose another directory")
+
+
 class Store:
     """The store in `directory`, made there if `create` and the directory is absent or empty."""
 
@@ -55,25 +61,16 @@ class Store:
         mark = self.directory / "store.json"
         try:
             if mark.is_file():
-                if _read_json(mark) != _MARK:
-                    raise LabError(f"{mark} is not of a store that this version reads (format {FORMAT})")
+                _check_mark(mark)
             elif not create:
                 raise LabError(f"{self.directory} holds no results; `gesmr study run` makes some")
             elif self.directory.exists() and not self.directory.is_dir():
                 raise LabError(f"{self.directory} must be a directory, got a file")
             elif self.directory.is_dir() and any(self.directory.iterdir()):
-                raise LabError(
-                    f"{self.directory} is not empty and is not a store of gesmr; choose another directory, "
-                    "or empty this one"
-                )
+                raise LabError(f"{self.directory} is not empty and holds no results of gesmr; choose another directory")
             if create:
                 self._groups.mkdir(parents=True, exist_ok=True)
-                if not mark.is_file():
-                    _write_atomically(mark, _json_bytes(_MARK))
-                elif not os.access(self._groups, os.W_OK):
-                    raise PermissionError(13, "Permission denied")
-        except PermissionError as error:
-            raise LabError(f"{self.directory} cannot be written: {error.strerror}") from error
+                write_atomically(mark, _json_bytes(_MARK))  # every time: it shows that the directory can be written
         except OSError as error:
             raise LabError(f"{self.directory} cannot be used: {error.strerror}") from error
 
@@ -88,8 +85,8 @@ class Store:
         file = f"{name}-{digest[:16]}.npz"
         entry = {"format": FORMAT, "arrays": file, "sha256": digest, "specs": described, "provenance": dict(provenance)}
         try:
-            _write_atomically(self._groups / file, data)
-            _write_atomically(self._groups / f"{name}.json", _json_bytes(entry))
+            write_atomically(self._groups / file, data)
+            write_atomically(self._groups / f"{name}.json", _json_bytes(entry))
         except OSError as error:
             raise StorageError(
                 f"could not write {len(data)} bytes to {self._groups}: {error.strerror}. Finished groups are intact; "
@@ -135,6 +132,17 @@ class Store:
         """Whether exactly this group is there, by its name alone."""
         return (self._groups / f"{_group_id([as_json(spec) for spec in specs])}.json").exists()
 
+    def log(self, session: Mapping[str, Any]) -> None:
+        """Add a line about a runner's work."""
+        with (self.directory / "sessions.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(session, allow_nan=False) + "\n")
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """What runners have logged, oldest first."""
+        path = self.directory / "sessions.jsonl"
+        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        return [session for line in lines if isinstance(session := _json_or_none(line), dict)]
+
     def _read(self, path: Path) -> StoredGroup:
         entry = _read_json(path)
         try:
@@ -177,7 +185,16 @@ class Store:
 
 
 class _DamagedError(Exception):
-    pass
+    """A file of the store that must not be used."""
+
+
+def _check_mark(mark: Path) -> None:
+    try:
+        known = _read_json(mark) == _MARK
+    except _DamagedError:
+        known = False
+    if not known:
+        raise LabError(f"{mark} is not of a store that this version reads (format {FORMAT})")
 
 
 def _group_id(specs: Sequence[Mapping[str, Any]]) -> str:
@@ -191,19 +208,35 @@ def _read_json(path: Path) -> Any:
         raise _DamagedError("not JSON") from error
 
 
+def _json_or_none(line: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:  # a line cut short when a runner was killed
+        return None
+
+
 def _json_bytes(data: Any) -> bytes:
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _write_atomically(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """The file is there whole or not at all, even if the machine stops."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{path.name}.", suffix=".partial")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with temporary.open("xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """A document for people, and the directories above it; or StorageError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}") from error

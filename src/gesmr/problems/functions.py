@@ -28,8 +28,10 @@ def ackley(x: Array) -> Array:
 
 def griewank(x: Array) -> Array:
     turns_per_unit = (1 / (2 * np.pi * np.sqrt(np.arange(1, x.shape[-1] + 1)))).astype(x.dtype)
-    cosines = 1 - _one_minus_cos_turns(x * turns_per_unit)
-    return _sum(x * x) / 4000 - jnp.prod(cosines, axis=-1) + 1
+    # 1 − Π cos from the 1 − cos alone, because 1 − (1 − a)(1 − b) = a + b − ab: nothing cancels near the optimum
+    below_one = _one_minus_cos_turns(x * turns_per_unit)
+    product_below_one = lax.reduce(below_one, np.zeros((), x.dtype), lambda a, b: a + b - a * b, (x.ndim - 1,))
+    return _sum(x * x) / 4000 + product_below_one
 
 
 def rastrigin(x: Array) -> Array:

@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -12,11 +12,12 @@ import numpy as np
 class Spec(Protocol):
     """A run, or another piece of work: a frozen dataclass of plain data. `kind` names the dataclass in the store."""
 
-    kind: str
+    kind: ClassVar[str]
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 def as_json(spec: Spec) -> dict[str, Any]:
-    return {"kind": spec.kind, **dataclasses.asdict(spec)}  # type: ignore[call-overload]
+    return {"kind": spec.kind, **dataclasses.asdict(spec)}
 
 
 def content_hash(data: Any) -> str:
@@ -38,6 +39,8 @@ Tick = Callable[[float], None]  # called with the work done since the last call
 class Group(Protocol):
     """Runs that are computed together and stored in one file."""
 
+    alone: ClassVar[bool]  # whether nothing else may run at the same time, because it measures time
+
     @property
     def label(self) -> str: ...
 
@@ -52,11 +55,6 @@ class Group(Protocol):
     @property
     def work(self) -> float:
         """Generations times runs: what `tick` adds up to."""
-        ...
-
-    @property
-    def alone(self) -> bool:
-        """Whether nothing else may run at the same time, because it measures time."""
         ...
 
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
@@ -77,14 +75,14 @@ class Selection:
 
 
 class Study(Protocol):
-    name: str
-    title: str
-    profiles: Sequence[str]
+    name: ClassVar[str]
+    title: ClassVar[str]
+    profiles: ClassVar[tuple[str, ...]]
 
-    def specs(self, selection: Selection) -> list[Spec]:
+    def specs(self, selection: Selection) -> Sequence[Spec]:
         """Every run asked for, in an order that is always the same."""
         ...
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> list[Group]:
+    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
         """The runs in groups that each need at most about `memory` bytes."""
         ...

@@ -76,18 +76,18 @@ def kept_generations(generations: int) -> np.ndarray:
 
 
 class FunctionsStudy:
-    name = "functions"
-    title = "Six test functions: Tables 1–3, curves and claims 1–7 and 14"
-    profiles = ("quick", "paper")
+    name: ClassVar[str] = "functions"
+    title: ClassVar[str] = "Six test functions: Tables 1–3, curves and claims 1–7 and 14"
+    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
 
-    def specs(self, selection: Selection) -> list[Spec]:
+    def specs(self, selection: Selection) -> Sequence[Run | Cost]:
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         dims = _subset("dims", selection.dims, tuple(d for d in GENERATIONS if d <= 100 or not quick), GENERATIONS)
         functions = _subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
         methods = _subset("methods", selection.methods, METHODS, METHODS)
         default_seeds = 5 if quick else 40
         seeds = default_seeds if selection.seeds is None else _checks.integer("seeds", selection.seeds, 1, 2**31 - 1)
-        runs: list[Spec] = [
+        runs: list[Run | Cost] = [
             Run(function, dim, std, method, seed, selection.shifted, generations_of(function, dim))
             for function in functions
             for dim in dims
@@ -99,27 +99,27 @@ class FunctionsStudy:
             runs += [Cost(dim, seeds * len(STDS)) for dim in dims]
         return runs
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> list[Group]:
+    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
         """Runs of one function, dimension and method together; those with a fixed rate in one batch.
 
         The widest problems come first, so that later programs compile while they run.
         """
-        wanted: dict[tuple, list[Run]] = defaultdict(list)
+        lanes_of: dict[tuple, list[tuple[float, int]]] = defaultdict(list)
         for spec in specs:
             if isinstance(spec, Run):
-                wanted[spec.function, spec.dim, spec.shifted, spec.method].append(spec)
+                what = spec.function, spec.dim, spec.shifted, spec.generations
+                lanes_of[(*what, spec.method)].append((spec.std, spec.seed))
         batches: dict[tuple, list[str]] = defaultdict(list)
-        for (function, dim, shifted, method), runs in wanted.items():
+        for (*what, method), pairs in lanes_of.items():
             family = "FMR" if method in FIXED_RATES else method
-            pairs = tuple((run.std, run.seed) for run in runs)
-            batches[dim, function, shifted, family, pairs].append(method)
-        groups: list[Group] = []
-        for (dim, function, shifted, _, pairs), methods in batches.items():
+            batches[(*what, family, tuple(pairs))].append(method)
+        groups: list[RunGroup] = []
+        for (function, dim, shifted, generations, _, pairs), methods in batches.items():
             most = max(1, memory // memory_per_lane(dim, _ways(methods)))
             for part in _parts(pairs, most):
-                groups.append(RunGroup(function, dim, shifted, tuple(methods), part))
-        groups.sort(key=lambda group: -group.dim)  # type: ignore[attr-defined]
-        return groups + [CostGroup(spec) for spec in specs if isinstance(spec, Cost)]
+                groups.append(RunGroup(function, dim, shifted, generations, tuple(methods), part))
+        groups.sort(key=lambda group: -group.dim)
+        return [*groups, *(CostGroup(spec) for spec in specs if isinstance(spec, Cost))]
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class RunGroup:
     function: str
     dim: int
     shifted: bool
+    generations: int
     methods: tuple[str, ...]  # several only if all have fixed rates
     pairs: tuple[tuple[float, int], ...]  # std and seed of each lane
     alone: ClassVar[bool] = False
@@ -135,10 +136,6 @@ class RunGroup:
     def label(self) -> str:
         where = "shifted " if self.shifted else ""
         return f"{where}{self.function} d={self.dim} {', '.join(self.methods)}"
-
-    @property
-    def generations(self) -> int:
-        return generations_of(self.function, self.dim)
 
     @property
     def specs(self) -> list[Run]:

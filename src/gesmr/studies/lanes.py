@@ -5,6 +5,7 @@ shifts, the seeds and fixed rates are data, so one program serves them all, and 
 number of steps.
 """
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -201,8 +202,14 @@ def _ga(method: str) -> GA:
     return GA(Fixed() if method in ORACLES else controller(method, NUM_CHILDREN), NUM_CHILDREN)
 
 
+# Tracing is Python: many threads at it would only keep those that run programs from their turn.
+_TRACING = threading.Lock()
+
+
 def _compile(function: Callable, *shapes: Any, donate: tuple[int, ...] = ()) -> Callable:
-    return jax.jit(function, donate_argnums=donate).lower(*shapes).compile()
+    with _TRACING:
+        lowered = jax.jit(function, donate_argnums=donate).lower(*shapes)
+    return lowered.compile()
 
 
 def _shape(*shape: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:

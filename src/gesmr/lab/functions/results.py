@@ -45,7 +45,6 @@ class Results:
     mean: np.ndarray  # f[R, M, S]  Table 2: elite value averaged over generations
     rate_error: np.ndarray  # f[R, M, S]  Table 3: mean square distance of the log rate from LAMR-100's
     log_rate: np.ndarray  # f[R, M, S]  averaged over generations
-    growth: np.ndarray  # f[R, M, S]  log rate at the end less that at the start
     seconds: dict[int, np.ndarray]  # per dimension f[repeats, 2]: of a generation, fixed rate and GESMR
     provenance: tuple[dict[str, Any], ...]  # of every stored group
     histories: dict[tuple[Row, str], Curves]
@@ -111,8 +110,18 @@ def _assemble(
         histories[row, method] = Curves(generations, stacked["elite"], stacked["log_rate"])
     without_optimum = [i for i, row in enumerate(rows) if FORMULAS[row.function].optimum is None]
     tables["rate_error"][without_optimum] = np.nan  # Table 3 has no such rows
-    names = {"rows": tuple(rows), "methods": tuple(methods), "seeds": tuple(seeds)}
-    return Results(**names, **tables, seconds=seconds, provenance=provenance, histories=histories)
+    return Results(
+        rows=tuple(rows),
+        methods=tuple(methods),
+        seeds=tuple(seeds),
+        final=tables["final"],
+        mean=tables["mean"],
+        rate_error=tables["rate_error"],
+        log_rate=tables["log_rate"],
+        seconds=seconds,
+        provenance=provenance,
+        histories=histories,
+    )
 
 
 def _rate_error(arrays: dict[str, np.ndarray], oracle: dict[str, np.ndarray] | None) -> float:
@@ -129,5 +138,4 @@ _SCALARS = {
     "mean": lambda arrays, oracle: arrays["mean_elite"],
     "rate_error": _rate_error,
     "log_rate": lambda arrays, oracle: arrays["mean_log_rate"],
-    "growth": lambda arrays, oracle: float(arrays["log_rate"][-1]) - float(arrays["log_rate"][0]),
 }

@@ -1,0 +1,245 @@
+"""The command line: `gesmr study …` and `gesmr report`."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+try:
+    import typer
+    from rich.console import Console
+except ImportError:
+    sys.exit("the gesmr command needs more than the library: pip install 'gesmr[lab]'")
+
+from .lab.errors import LabError
+from .studies import STUDIES, Selection, Study
+
+app = typer.Typer(
+    help="Genetic algorithms that find their own mutation rate: the studies of the paper.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+study_app = typer.Typer(help="Run a study of the paper, and see what came of it.", no_args_is_help=True)
+app.add_typer(study_app, name="study")
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The study; `gesmr study list` names them.")]
+Profile = Annotated[str, typer.Option(help="How much of it: quick, or paper for all of it.")]
+Seeds = Annotated[int | None, typer.Option(help="Seeds 0 … N−1; default: what the profile says.", metavar="N")]
+Dims = Annotated[str | None, typer.Option(help="Only these dimensions, as in 2,30.")]
+Functions = Annotated[str | None, typer.Option(help="Only these functions, as in ackley,sphere.")]
+Methods = Annotated[str | None, typer.Option(help="Only these methods, as in GESMR,SAMR.")]
+Shifted = Annotated[bool, typer.Option("--shifted", help="With every optimum moved to a draw of the first population.")]
+Out = Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")]
+To = Annotated[Path | None, typer.Option(help="Where to write; default: beside the results.", metavar="DIR")]
+Rows = Annotated[list[str] | None, typer.Option("--row", help="A row, as in ackley,100,10; may be repeated.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Groups that run at the same time.", metavar="N")]
+
+
+def _command(parent: typer.Typer, name: str) -> Callable[[Callable], Callable]:
+    """A command whose errors end in a line that says what to do, not in a traceback."""
+
+    def register(function: Callable) -> Callable:
+        @wraps(function)
+        def guarded(*args: Any, **kwargs: Any) -> None:
+            try:
+                function(*args, **kwargs)
+            except LabError as error:
+                _stop(str(error), error.exit_code)
+            except KeyboardInterrupt:
+                _stop("interrupted; what was finished is kept, and the same command goes on from there", 130)
+
+        return parent.command(name)(guarded)
+
+    return register
+
+
+@_command(study_app, "list")
+def list_studies() -> None:
+    """The studies there are."""
+    for study in STUDIES.values():
+        print(f"{study.name}: {study.title} (profiles: {', '.join(study.profiles)})")
+
+
+@_command(study_app, "run")
+def run(
+    name: Name,
+    profile: Profile = "quick",
+    seeds: Seeds = None,
+    dims: Dims = None,
+    functions: Functions = None,
+    methods: Methods = None,
+    shifted: Shifted = False,
+    out: Out = None,
+    threads: Threads = None,
+) -> None:
+    """Compute what is missing of a study. Killed and started again, it goes on where it was."""
+    selection = Selection(profile, seeds, _numbers("dims", dims), _names(functions), _names(methods), shifted)
+    _run(_study(name), selection, _directory(out, profile), threads)
+
+
+@_command(study_app, "reproduce")
+def reproduce(
+    name: Name,
+    profile: Profile = "quick",
+    seeds: Seeds = None,
+    shifted: Shifted = False,
+    out: Out = None,
+    threads: Threads = None,
+) -> None:
+    """Run a study, then print its tables and the verdicts on the paper's claims, and write figures and the report."""
+    from .lab import report
+    from .lab.functions.view import claims_table
+    from .lab.store import Store
+    from .lab.views import VIEWS
+
+    study, directory, console = _study(name), _directory(out, profile), _console()
+    _run(study, Selection(profile, seeds, shifted=shifted), directory, threads)
+    store = Store(directory / name)
+    VIEWS[name].tables(store, shifted, _beside(directory, name, "tables", shifted), console)
+    VIEWS[name].figures(store, shifted, [], _beside(directory, name, "figures", shifted), console)
+    if not shifted:
+        console.print(claims_table(VIEWS[name].claims(store)))
+    console.print(f"report: {report.write(directory)}", highlight=False, soft_wrap=True)
+
+
+@_command(study_app, "table")
+def table(name: Name, profile: Profile = "quick", shifted: Shifted = False, out: Out = None, to: To = None) -> None:
+    """Print the tables of a study; write them as CSV, Markdown and LaTeX, with the statistics behind them."""
+    view, store, directory = _open(name, out, profile)
+    view.tables(store, shifted, to or _beside(directory, name, "tables", shifted), _console())
+
+
+@_command(study_app, "figure")
+def figure(
+    name: Name, profile: Profile = "quick", row: Rows = None, shifted: Shifted = False, out: Out = None, to: To = None
+) -> None:
+    """Write the figures of a study as PDF, SVG and PNG."""
+    view, store, directory = _open(name, out, profile)
+    view.figures(store, shifted, row or [], to or _beside(directory, name, "figures", shifted), _console())
+
+
+@_command(study_app, "compare")
+def compare(
+    name: Name,
+    against: Annotated[Path, typer.Option(help="A printed table as CSV.", metavar="FILE")],
+    table: Annotated[
+        int | None, typer.Option(min=1, max=3, help="Which table FILE is, if its name does not say.")
+    ] = None,
+    profile: Profile = "quick",
+    shifted: Shifted = False,
+    out: Out = None,
+    to: To = None,
+) -> None:
+    """How far a table of a study agrees with a printed one, cell by cell and by method."""
+    view, store, directory = _open(name, out, profile)
+    to = to or _beside(directory, name, "tables", shifted)
+    view.compare(store, shifted, against, table, to, _console())
+
+
+@_command(study_app, "claims")
+def claims(profile: Profile = "quick", out: Out = None) -> None:
+    """Decide the paper's claims, each by its rule, from all studies that have been run."""
+    from .lab.functions.view import claims_table
+    from .lab.store import Store
+    from .lab.views import VIEWS
+
+    directory = _directory(out, profile)
+    stores = {name: Store(directory / name) for name in VIEWS if (directory / name).is_dir()}
+    if not stores:
+        raise LabError(f"{directory} holds no results; `gesmr study run` makes some")
+    decided = [claim for name, store in stores.items() for claim in VIEWS[name].claims(store)]
+    _console().print(claims_table(sorted(decided, key=lambda claim: claim.number)))
+
+
+@_command(study_app, "export")
+def export(
+    name: Name,
+    to: Annotated[Path, typer.Option(help="Where to write.", metavar="DIR")],
+    profile: Profile = "quick",
+    shifted: Shifted = False,
+    out: Out = None,
+) -> None:
+    """Write the small summaries of a study that are worth keeping: tables, statistics, claims, provenance."""
+    view, store, _ = _open(name, out, profile)
+    view.export(store, shifted, to, _console())
+
+
+@_command(app, "report")
+def write_report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where results are kept, as in runs/quick.")],
+) -> None:
+    """Write DIR/report.html: everything in one page that needs nothing else."""
+    from .lab import report
+
+    _console().print(f"report: {report.write(directory)}", highlight=False, soft_wrap=True)
+
+
+def _run(study: Study, selection: Selection, directory: Path, threads: int | None) -> None:
+    from .lab import runner
+    from .lab.store import Store, check_home
+
+    console = Console(stderr=True)
+    try:
+        specs = study.specs(selection)
+    except (TypeError, ValueError) as error:
+        raise LabError(f"--{error}") from error
+    check_home(directory)
+    store = Store(directory / study.name, create=True, warn=lambda line: console.print(line, style="yellow"))
+    computed = runner.run(study, specs, store, console=console, threads=threads)
+    there = "all there already" if not computed else f"{computed} computed now"
+    console.print(f"{study.name}: {len(specs)} runs in {store.directory}, {there}", highlight=False, soft_wrap=True)
+
+
+def _study(name: str) -> Study:
+    if name not in STUDIES:
+        raise LabError(f"study must be one of {', '.join(STUDIES)}, got {name!r}")
+    return STUDIES[name]
+
+
+def _open(name: str, out: Path | None, profile: str) -> tuple[Any, Any, Path]:
+    """The view and the store of a study, and the directory that holds it."""
+    from .lab.store import Store
+    from .lab.views import VIEWS
+
+    _study(name)
+    directory = _directory(out, profile)
+    return VIEWS[name], Store(directory / name), directory
+
+
+def _directory(out: Path | None, profile: str) -> Path:
+    known = sorted({profile for study in STUDIES.values() for profile in study.profiles})
+    if profile not in known:
+        raise LabError(f"--profile must be one of {', '.join(known)}, got {profile!r}")
+    return out or Path("runs") / profile
+
+
+def _beside(directory: Path, name: str, what: str, shifted: bool) -> Path:
+    return directory / what / (f"{name}-shifted" if shifted else name)
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
+    try:
+        return None if text is None else tuple(int(part) for part in _names(text) or ())
+    except ValueError as error:
+        raise LabError(f"--{option} must be whole numbers separated by commas, got {text!r}") from error
+
+
+def _console() -> Console:
+    """Tables are wide: outside a terminal they get the room they need."""
+    console = Console()
+    return console if console.is_terminal else Console(width=150)
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    Console(stderr=True).print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(code)
+
+
+if __name__ == "__main__":
+    app()

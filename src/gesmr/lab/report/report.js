@@ -1,0 +1,137 @@
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+
+  // Theme: the system's until the reader chooses
+  const button = document.getElementById("theme");
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const stored = () => {
+    try {
+      return localStorage.getItem("gesmr-theme");
+    } catch {
+      return null;
+    }
+  };
+  const setTheme = (theme) => {
+    root.dataset.theme = theme;
+    button.setAttribute("aria-pressed", String(theme === "dark"));
+    document.dispatchEvent(new CustomEvent("gesmr:theme"));
+  };
+  button.addEventListener("click", () => {
+    const theme = root.dataset.theme === "dark" ? "light" : "dark";
+    try {
+      localStorage.setItem("gesmr-theme", theme);
+    } catch {
+      // it holds for this visit
+    }
+    setTheme(theme);
+  });
+  system.addEventListener("change", () => stored() || setTheme(system.matches ? "dark" : "light"));
+  let beforePrint = null;
+  addEventListener("beforeprint", () => {
+    beforePrint = root.dataset.theme;
+    setTheme("light");
+  });
+  addEventListener("afterprint", () => beforePrint && setTheme(beforePrint));
+  setTheme(root.dataset.theme);
+
+  // Tabs and sets of runs: one panel at a time
+  const tabs = all('[role="tab"]');
+  const shown = { table: tabs[0]?.dataset.table, variant: document.querySelector(".panel")?.dataset.variant };
+  const showPanels = () => {
+    for (const panel of all(".panel")) {
+      panel.classList.toggle("away", panel.dataset.table !== shown.table || panel.dataset.variant !== shown.variant);
+    }
+    for (const tab of tabs) {
+      const chosen = tab.dataset.table === shown.table;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+    }
+    countRows();
+  };
+  for (const [i, tab] of tabs.entries()) {
+    tab.addEventListener("click", () => {
+      shown.table = tab.dataset.table;
+      showPanels();
+    });
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      const next = tabs[(i + step + tabs.length) % tabs.length];
+      next.focus();
+      next.click();
+    });
+  }
+  for (const radio of all(".variant input")) {
+    radio.addEventListener("change", () => {
+      for (const other of all(".variant input")) other.checked = other.value === radio.value;
+      shown.variant = radio.value;
+      showPanels();
+      document.dispatchEvent(new CustomEvent("gesmr:variant", { detail: radio.value }));
+    });
+  }
+
+  // Filters
+  const filters = all("[data-filter]");
+  const countRows = () => {
+    const rows = all(".panel:not(.away) tbody tr");
+    const status = document.querySelector(".count-rows");
+    if (status) status.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
+  };
+  const filterRows = () => {
+    for (const row of all(".panel tbody tr")) {
+      row.hidden = filters.some((select) => select.value && row.dataset[select.dataset.filter] !== select.value);
+    }
+    countRows();
+  };
+  for (const select of filters) select.addEventListener("change", filterRows);
+
+  // Digits: the paper's one decimal, or three significant digits
+  const precise = (text) => {
+    if (text === "") return "–";
+    const value = Number(text);
+    const size = Math.abs(value);
+    if (value === 0) return "0";
+    if (size < 0.01 || size >= 1e4) return value.toExponential(2).replace("e+", "e");
+    return size < 1e3 ? value.toPrecision(3) : value.toFixed(0);
+  };
+  document.getElementById("digits")?.addEventListener("change", (event) => {
+    for (const cell of all(".results td[data-error]")) {
+      const [mean, error] = [cell.querySelector(".mean"), cell.querySelector("small")];
+      cell.paper ??= [mean.textContent, error.textContent];
+      const more = [precise(cell.dataset.value), cell.dataset.error === "" ? "" : `±${precise(cell.dataset.error)}`];
+      [mean.textContent, error.textContent] = event.target.checked ? more : cell.paper;
+    }
+  });
+
+  // Sorting: ascending, descending, the paper's order; what is missing comes last
+  const order = (table, column, direction) => {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    for (const [i, row] of rows.entries()) row.place ??= i;
+    const text = table.tHead.rows[0].cells[column].dataset.type === "text";
+    const compare = (a, b) => {
+      const [x, y] = [a, b].map((row) => row.cells[column].dataset.value);
+      if (x === "" || y === "") return (x === "") - (y === "") || a.place - b.place;
+      return direction * (text ? x.localeCompare(y) : Number(x) - Number(y)) || a.place - b.place;
+    };
+    rows.sort(direction ? compare : (a, b) => a.place - b.place);
+    body.append(...rows);
+  };
+  for (const table of all("[data-sortable]")) {
+    const headings = [...table.tHead.rows[0].cells];
+    for (const [column, heading] of headings.entries()) {
+      heading.querySelector("button").addEventListener("click", () => {
+        const next = { none: "ascending", ascending: "descending", descending: "none" };
+        const sort = next[heading.getAttribute("aria-sort") ?? "none"];
+        for (const other of headings) other.removeAttribute("aria-sort");
+        if (sort !== "none") heading.setAttribute("aria-sort", sort);
+        order(table, column, { none: 0, ascending: 1, descending: -1 }[sort]);
+      });
+    }
+  }
+
+  showPanels();
+})();

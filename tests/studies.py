@@ -1,0 +1,55 @@
+"""Small stores and results that several test files of the lab start from."""
+
+import numpy as np
+
+from gesmr.lab.functions.results import Curves, Results, Row
+from gesmr.studies.functions import Run, generations_of, kept_generations
+from gesmr.studies.lanes import METHODS
+
+
+def made_up_results(final, rows=None, methods=METHODS, mean=None, rate_error=None, log_rate=None, end_log_rate=None):
+    """Results with the given values `f[R, M, S]`; what is not given is made of them."""
+    final = np.asarray(final, np.float64)
+    rows = rows or [Row("sphere", dim, 1.0) for dim in (2, 30, 100)][: len(final)]
+
+    def other(values):
+        return np.array(np.broadcast_to(final if values is None else values, final.shape))
+
+    histories = {}
+    for i, row in enumerate(rows):
+        generation = kept_generations(generations_of(row.function, row.dim))
+        for m, method in enumerate(methods):
+            start = np.broadcast_to(0.0 if end_log_rate is None else end_log_rate[m], final.shape[-1:])
+            elite = final[i, m][:, None] + np.linspace(10.0, 0.0, len(generation))
+            histories[row, method] = Curves(generation, elite, np.repeat(start[:, None], len(generation), axis=1))
+    return Results(
+        rows=tuple(rows),
+        methods=tuple(methods),
+        seeds=tuple(range(final.shape[-1])),
+        final=final,
+        mean=other(mean),
+        rate_error=other(rate_error),
+        log_rate=other(log_rate),
+        seconds={},
+        provenance=(),
+        histories=histories,
+    )
+
+
+def made_up_group(methods=("GESMR",), function="sphere", dim=2, seeds=3, shifted=False):
+    """Specifications and arrays of a group, as a store takes them."""
+    generations = generations_of(function, dim)
+    specs = [Run(function, dim, 1.0, method, seed, shifted, generations) for method in methods for seed in range(seeds)]
+    points, windows = len(kept_generations(generations)), -(-generations // 100)
+    values = np.arange(1.0, len(specs) + 1)
+    curve = values[:, None] + np.linspace(1.0, 0.0, points)
+    arrays = {
+        "elite": curve.astype(np.float32),
+        "log_rate": -curve.astype(np.float32),
+        "final": values,
+        "mean_elite": curve.mean(axis=1),
+        "mean_log_rate": -curve.mean(axis=1),
+        "window_log_rate": np.repeat(-values[:, None], windows, axis=1),
+        "window_log_rate_squared": np.repeat(values[:, None] ** 2, windows, axis=1),
+    }
+    return specs, arrays

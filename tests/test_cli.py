@@ -1,0 +1,183 @@
+"""The command line, as a user types it."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gesmr.cli import app
+from gesmr.lab.store import Store
+from gesmr.studies import STUDIES, Selection
+from studies import made_up_group
+
+PRINTED = Path(__file__).parent / "data" / "table1_final_elite.csv"
+SMALL = ["--dims", "2", "--seeds", "2", "--functions", "sphere,linear", "--methods", "LAMR-100,FMR,GESMR"]
+
+
+def gesmr(*arguments):
+    """Exit code, standard output, standard error."""
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A directory with a small study in it, run by the command."""
+    directory = tmp_path_factory.mktemp("cli") / "runs"
+    code, _, said = gesmr("study", "run", "functions", *SMALL, "--out", directory)
+    assert code == 0
+    assert re.search(r"\[\d+/\d+\] sphere d=2 GESMR: .* s; .* genes/s", said)
+    assert "25 runs in" in said
+    return directory
+
+
+def test_list():
+    code, out, _ = gesmr("study", "list")
+    assert code == 0
+    assert "functions: " in out
+    assert "quick, paper" in out
+
+
+def test_run_again_finds_everything_there(home):
+    code, _, said = gesmr("study", "run", "functions", *SMALL, "--out", home)
+    assert code == 0
+    assert "all there already" in said
+
+
+def test_table(home, tmp_path):
+    code, out, _ = gesmr("study", "table", "functions", "--out", home)
+    assert code == 0
+    assert all(f"Table {n}" in out for n in (1, 2, 3))
+    assert {p.name for p in (home / "tables" / "functions").iterdir()} == {
+        *(f"table{n}.{suffix}" for n in (1, 2, 3) for suffix in ("csv", "md", "tex")), "statistics.csv"}  # fmt: skip
+    assert gesmr("study", "table", "functions", "--out", home, "--to", tmp_path / "t")[0] == 0
+    with (tmp_path / "t" / "table1.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["function"], line["std"]) for line in lines] == [
+        ("sphere", "1"), ("sphere", "10"), ("linear", "1"), ("linear", "10")]  # fmt: skip
+
+
+def test_compare(home):
+    code, out, _ = gesmr("study", "compare", "functions", "--out", home, "--against", PRINTED)
+    assert code == 0
+    assert re.search(r"\d of 6 cells agree", out)
+    assert (home / "tables" / "functions" / "agreement_table1.csv").exists()
+
+
+def test_claims(home):
+    code, out, _ = gesmr("study", "claims", "--out", home)
+    assert code == 0
+    assert out.count("not decidable") == 8
+
+
+def test_figure(home, tmp_path):
+    code, _, _ = gesmr("study", "figure", "functions", "--out", home, "--row", "sphere,2,10", "--to", tmp_path)
+    assert code == 0
+    assert any("sphere" in path.name and path.suffix == ".pdf" for path in tmp_path.iterdir())
+
+
+def test_export(home, tmp_path):
+    code, _, _ = gesmr("study", "export", "functions", "--out", home, "--to", tmp_path / "results")
+    assert code == 0
+    claims = json.loads((tmp_path / "results" / "claims.json").read_text())
+    provenance = json.loads((tmp_path / "results" / "provenance.json").read_text())
+    assert [claim["number"] for claim in claims] == [1, 2, 3, 4, 5, 6, 7, 14]
+    assert (provenance["runs"], provenance["seeds"]) == (24, 2)
+    assert provenance["sessions"][0]["runs"] == 25
+
+
+def test_report(home):
+    code, out, _ = gesmr("report", home)
+    assert code == 0
+    path = Path(out.split("report: ")[1].strip())
+    assert path == home / "report.html"
+    assert "<!doctype html>" in path.read_text(encoding="utf-8")[:100].lower()
+
+
+def test_reproduce_ends_in_tables_figures_verdicts_and_a_report(home):
+    """On a store that has all of the quick profile's runs, made up: nothing is left to compute."""
+    directory = home.parent / "whole"
+    store = Store(directory / "functions", create=True)
+    wanted = STUDIES["functions"].specs(Selection(seeds=2))
+    for group in STUDIES["functions"].groups(wanted, 10**12):
+        first = group.specs[0]
+        if first.kind == "run":
+            _, arrays = made_up_group(group.methods, first.function, first.dim, len(group.pairs))
+            store.write(group.specs, arrays, {"label": group.label})
+        else:
+            store.write(group.specs, {"seconds": np.ones((1, 9, 2))}, {"label": group.label})
+    code, out, said = gesmr("study", "reproduce", "functions", "--seeds", 2, "--out", directory)
+    assert code == 0
+    assert "all there already" in said
+    assert "Table 3" in out
+    assert "Claims of the paper" in out
+    assert (directory / "figures" / "functions" / "curves.pdf").exists()
+    assert (directory / "report.html").exists()
+
+
+ERRORS = {
+    "an unknown study": (["study", "run", "schwefel"], "study must be one of functions, got 'schwefel'"),
+    "an unknown study's table": (["study", "table", "x"], "study must be one of functions, got 'x'"),
+    "an unknown profile": (["study", "run", "functions", "--profile", "x"], "--profile must be one of paper, quick"),
+    "an unknown method": (["study", "run", "functions", "--methods", "CMA"], "--methods must be one of 'OFMR'"),
+    "an unknown function": (["study", "run", "functions", "--functions", "f"], "--functions must be one of 'ackley'"),
+    "an unknown dimension": (["study", "run", "functions", "--dims", "3"], "--dims must be one of 2, 30"),
+    "no number": (["study", "run", "functions", "--dims", "two"], "--dims must be whole numbers"),
+    "no seeds": (["study", "run", "functions", "--seeds", "0"], "--seeds must be an integer from 1"),
+    "no results": (["study", "table", "functions"], "holds no results"),
+    "no results for a report": (["report", "absent"], "absent"),
+    "no results for claims": (["study", "claims"], "holds no results"),
+    "a foreign directory": (["study", "run", "functions", "--out", "thesis"], "thesis is not empty"),
+    "a file": (["study", "run", "functions", "--out", "thesis/main.tex"], "main.tex"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_bad_input_ends_with_a_line_and_exit_code_2(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "main.tex").write_text("mine")
+    arguments, message = ERRORS[case]
+    code, _, said = gesmr(*arguments)
+    assert code == 2
+    assert message in said.replace("\n", " ")
+    assert len(said.strip().splitlines()) == 1
+    assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["main.tex"]
+
+
+def test_a_directory_that_cannot_be_written(tmp_path):
+    """/proc takes no directories, even from root."""
+    code, _, said = gesmr("study", "run", "functions", "--out", "/proc/gesmr")
+    assert code == 2
+    assert "/proc/gesmr/functions cannot be used" in said
+
+
+@pytest.mark.parametrize("row", ["sphere,2", "sphere,x,1", "ackley,2,1"])
+def test_rows_that_are_not_there(home, row):
+    code, _, said = gesmr("study", "figure", "functions", "--out", home, "--row", row)
+    assert code == 2
+    assert row.split(",")[0] in said.lower()
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path):
+    out = tmp_path / "runs"
+    command = [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", *SMALL, "--threads", "1", "--out", out]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
+        deadline = time.monotonic() + 240
+        while not list(out.glob("functions/groups/*.json")) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in said
+    assert "Traceback" not in said
+    assert len(Store(out / "functions").done()) > 0

@@ -1,0 +1,401 @@
+"""The report, in a browser: what it shows, what can be done with it, and that it asks for nothing outside itself."""
+
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from gesmr.lab import report
+from gesmr.lab.errors import LabError
+from gesmr.lab.functions.results import Row, load
+from gesmr.lab.functions.tables import number, tables
+from gesmr.lab.report.functions import thinned
+from gesmr.lab.report.page import duration
+from gesmr.lab.store import Store
+from gesmr.studies import Selection
+from gesmr.studies.functions import FunctionsStudy, Run, _summary
+
+HOSTILE = "<script>alert(1)</script></script><img src=x onerror=alert(1)>\u2028&'\""
+METHODS = ("OFMR", "LAMR-100", "FMR", "SAMR", "GESMR")
+FUNCTIONS = ("ackley", "sphere", "linear")
+MISSING = ("sphere", 2, 1.0, "FMR")  # the one cell without runs
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--window-size=1280,900",
+)
+
+
+def _histories(specs):
+    """Made up: every method falls at its own speed, `linear` below zero; the rate falls too."""
+    t = np.arange(specs[0].generations)
+    elites, log_rates = [], []
+    for spec in specs:
+        spread = 1e-4 if spec.std == 1 else 0.1  # so that some differences are significant
+        speed = (1 + METHODS.index(spec.method)) * (1 + spread * spec.seed + 0.3 * spec.shifted) / spec.generations
+        falling = spec.std * spec.dim * np.exp(-speed * t)
+        elites.append(falling - 2 * spec.std * spec.dim if spec.function == "linear" else falling)
+        log_rates.append(-speed * t - 0.2 * spec.seed)
+    return np.array(elites), np.array(log_rates)
+
+
+def _fill(store, *, shifted, functions=FUNCTIONS, dims=(2, 1000), label=None):
+    selection = Selection("paper", 2, dims, functions, METHODS, shifted)
+    specs = [spec for spec in FunctionsStudy().specs(selection) if isinstance(spec, Run)]
+    kept = [spec for spec in specs if (spec.function, spec.dim, spec.std, spec.method) != MISSING]
+    for group in FunctionsStudy().groups(kept, 2**40):
+        machine = {"gesmr": "0.0", "jax": "0.0", "platform": "cpu", "device": "An <i>abacus</i>"}
+        record = {**machine, "label": label or group.label, "seconds": 1.5}
+        store.write(group.specs, _summary(*_histories(group.specs)), record)
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("lab") / "a <b>run</b> & 'more'"
+    store = Store(directory / "functions", create=True)
+    _fill(store, shifted=False)
+    _fill(store, shifted=True, functions=("ackley",), dims=(2,), label=HOSTILE)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def page(directory):
+    path = report.write(directory)
+    assert path == directory / "report.html"
+    return path
+
+
+@pytest.fixture(scope="module")
+def results(directory):
+    return load(Store(directory / "functions"))
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not browser or not driver:
+        pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    chromium = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    yield chromium
+    chromium.quit()
+
+
+@pytest.fixture
+def browser(chromium, page):
+    """The page, freshly opened. In the end it must have written nothing to the console and requested nothing."""
+    chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    chromium.get("about:blank")
+    for kind in ("browser", "performance"):
+        chromium.get_log(kind)
+    chromium.get(page.as_uri())
+    chromium.execute_script("localStorage.clear()")
+    yield chromium
+    assert chromium.get_log("browser") == []
+    requests = re.findall(
+        r'"Network\.requestWillBeSent".*?"url":"(.*?)"',
+        "\n".join(entry["message"] for entry in chromium.get_log("performance")),
+    )
+    assert {url for url in requests if not url.startswith(("data:", "blob:"))} <= {page.as_uri()}
+    entries = "return performance.getEntriesByType('resource').map((entry) => entry.name)"
+    assert [url for url in chromium.execute_script(entries) if not url.startswith(("data:", "blob:"))] == []
+
+
+def _find(browser, selector):
+    return browser.find_element("css selector", selector)
+
+
+def _choose(browser, selector, value):
+    script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change', {bubbles: true}))"
+    browser.execute_script(script, _find(browser, selector), value)
+
+
+def _click(browser, selector):
+    element = _find(browser, selector)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    element.click()
+
+
+def _line(browser, plot, method):
+    """What the plot draws of a method: x, y and whether it is visible."""
+    script = """const line = document.getElementById(arguments[0]).data.find((trace) => trace.name === arguments[1]);
+                return {x: [...line.x], y: [...line.y], visible: line.visible, colour: line.line.color}"""
+    return browser.execute_script(script, plot, method)
+
+
+def _expected(results, row, method):
+    curves = results.curves(row, method)
+    kept = thinned(curves.generation)
+    return curves.generation[kept], curves.elite[:, kept].mean(0), np.exp(curves.log_rate[:, kept].mean(0))
+
+
+@pytest.mark.parametrize("row", [Row("sphere", 1000, 10.0), Row("ackley", 2, 1.0), Row("linear", 2, 10.0)])
+def test_a_chosen_row_is_drawn(browser, results, row):
+    for part, value in (("function", row.function), ("dim", row.dim), ("std", f"{row.std:g}")):
+        _choose(browser, f"#choose-{part}", value)
+    for method in METHODS:
+        generation, value, rate = _expected(results, row, method)
+        for plot, expected in (("plot-value", value), ("plot-rate", rate)):
+            line = _line(browser, plot, method)
+            assert line["x"] == generation.tolist()
+            np.testing.assert_allclose(line["y"], expected, rtol=2e-3)
+    assert row.label in _find(browser, "#row-label").text
+
+
+def test_a_link_in_a_table_draws_its_row(browser):
+    _click(browser, '.panel[data-table="table1"] tr[data-function="sphere"][data-d="2"][data-std="10"] a')
+    assert _find(browser, "#row-label").text.startswith("Sphere 2-D, std 10")
+
+
+def test_values_below_zero_have_no_log_axis(browser):
+    kind = "return document.getElementById('plot-value').layout.yaxis.type"
+    _choose(browser, "#choose-function", "sphere")
+    assert browser.execute_script(kind) == "log"
+    assert _find(browser, "#log-value").is_enabled()
+    _click(browser, "#log-value")
+    assert browser.execute_script(kind) == "linear"
+    _click(browser, "#log-value")
+    _choose(browser, "#choose-function", "linear")
+    assert browser.execute_script(kind) == "linear"
+    assert not _find(browser, "#log-value").is_enabled()
+    assert "negative" in _find(browser, "#log-value-reason").text
+
+
+@pytest.mark.parametrize(("box", "plot", "axis"), [("log-rate", "rate", "yaxis"), ("log-generation", "value", "xaxis")])
+def test_other_axes_switch(browser, box, plot, axis):
+    kind = f"return document.getElementById('plot-{plot}').layout.{axis}.type"
+    before = browser.execute_script(kind)
+    _click(browser, f"#{box}")
+    assert {before, browser.execute_script(kind)} == {"log", "linear"}
+
+
+def test_methods_are_toggled_in_both_plots(browser):
+    def visible(method):
+        return [_line(browser, plot, method)["visible"] for plot in ("plot-value", "plot-rate")]
+
+    _click(browser, '#methods input[value="SAMR"]')
+    assert visible("SAMR") == visible("SAMR band") == [False, False]
+    assert visible("GESMR") == visible("GESMR band") == [True, True]
+    _click(browser, '[data-show="ranked"]')
+    assert {method: visible(method)[0] for method in METHODS} == {m: m not in ("OFMR", "LAMR-100") for m in METHODS}
+    _click(browser, '[data-show="none"]')
+    assert not any(visible(method)[0] for method in METHODS)
+    _find(browser, '#methods input[value="GESMR"]').send_keys(" ")  # by keyboard
+    assert visible("GESMR") == [True, True]
+    _click(browser, "#bands")
+    assert visible("GESMR band") == [False, False]
+
+
+def _column(browser, method):
+    """Row and value of the cells of a column of Table 1, from top to bottom."""
+    script = """const table = document.querySelector('.panel[data-table="table1"] table');
+                const column = [...table.tHead.rows[0].cells].findIndex((cell) => cell.innerText === arguments[0]);
+                return [...table.tBodies[0].rows].map((row) => [
+                  [row.dataset.function, row.dataset.d, row.dataset.std].join(), row.cells[column].innerText.trim()])"""
+    return browser.execute_script(script, method)
+
+
+@pytest.mark.parametrize("method", ["GESMR", "FMR"])
+def test_tables_sort_by_value_with_what_is_missing_last(browser, results, method):
+    table = tables(results)[0]
+    means = dict(zip(table.rows, table.mean[:, table.methods.index(method)], strict=True))
+    names = {row: f"{row.function},{row.dim},{row.std:g}" for row in table.rows}
+    there = [row for row in table.rows if not np.isnan(means[row])]
+    missing = [row for row in table.rows if np.isnan(means[row])]
+    assert len(missing) == (method == "FMR")
+    heading = f'//div[@data-table="table1"][@data-variant="centred"]//th[normalize-space()="{method}"]'
+    button = browser.find_element("xpath", f"{heading}/button")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    orders = {
+        "ascending": [*sorted(there, key=means.__getitem__), *missing],
+        "descending": [*sorted(there, key=means.__getitem__, reverse=True), *missing],
+        None: list(table.rows),
+    }
+    for direction, order in orders.items():
+        button.click()
+        assert browser.find_element("xpath", heading).get_attribute("aria-sort") == direction
+        shown = _column(browser, method)
+        assert [name for name, _ in shown] == [names[row] for row in order]
+        assert [text.split("\n")[0].rstrip("*") for _, text in shown] == [number(means[row]) for row in order]
+
+
+def test_tables_mark_the_best(browser, results):
+    for table in tables(results):
+        selector = f'.panel[data-table="{table.name}"][data-variant="centred"]'
+        script = """const marked = (cell) => [cell.cellIndex - 3, cell.querySelector('sup')?.textContent === '*'];
+                    const rows = [...document.querySelectorAll(arguments[0] + ' tbody tr')];
+                    return rows.map((row) => [...row.querySelectorAll('.best')].map(marked))"""
+        marks = zip(table.best, table.significant, strict=True)
+        best = [[] if method is None else [[table.methods.index(method), starred]] for method, starred in marks]
+        assert set(table.significant) == {False, True} or table.name != "table1"
+        assert browser.execute_script(script, selector) == best
+
+
+def test_tables_are_chosen_and_filtered(browser):
+    def shown():
+        panels = [p for p in browser.find_elements("css selector", ".panel") if p.is_displayed()]
+        assert len(panels) == 1
+        rows = [row for row in panels[0].find_elements("css selector", "tbody tr") if row.is_displayed()]
+        return panels[0].get_attribute("data-table"), panels[0].get_attribute("data-variant"), len(rows)
+
+    assert shown() == ("table1", "centred", 12)
+    _choose(browser, '[data-filter="d"]', "1000")
+    assert shown() == ("table1", "centred", 6)
+    _choose(browser, '[data-filter="function"]', "sphere")
+    assert shown() == ("table1", "centred", 2)
+    assert "2 of 12" in _find(browser, ".count-rows").text
+    _choose(browser, '[data-filter="function"]', "")
+    _find(browser, "#tab-table1").send_keys("\ue014")  # the right arrow
+    assert shown()[0] == "table2"
+    _click(browser, "#tab-table3")
+    assert shown() == ("table3", "centred", 4)
+
+
+def test_centred_and_shifted_are_switched_together(browser, directory):
+    _choose(browser, "#choose-function", "ackley")
+    centred = _line(browser, "plot-value", "GESMR")
+    _click(browser, '[name="variant-tables"][value="shifted"]')
+    assert _find(browser, '[name="variant-curves"][value="shifted"]').is_selected()
+    assert not _find(browser, '[name="variant-curves"][value="centred"]').is_selected()
+    panels = [p for p in browser.find_elements("css selector", ".panel") if p.is_displayed()]
+    assert [panel.get_attribute("data-variant") for panel in panels] == ["shifted"]
+    shifted = load(Store(directory / "functions"), shifted=True)
+    row = Row("ackley", 2, float(_find(browser, "#choose-std").get_attribute("value")))
+    line = _line(browser, "plot-value", "GESMR")
+    assert line != centred
+    np.testing.assert_allclose(line["y"], _expected(shifted, row, "GESMR")[1], rtol=2e-3)
+
+
+def test_theme_switches_and_stays(browser):
+    theme = "return document.documentElement.dataset.theme"
+    background = "return getComputedStyle(document.body).backgroundColor"
+    before = [browser.execute_script(theme), browser.execute_script(background), _line(browser, "plot-value", "GESMR")]
+    _click(browser, "#theme")
+    after = [browser.execute_script(theme), browser.execute_script(background), _line(browser, "plot-value", "GESMR")]
+    assert {before[0], after[0]} == {"light", "dark"}
+    assert before[1] != after[1]
+    assert before[2]["colour"] != after[2]["colour"]
+    assert before[2]["y"] == after[2]["y"]
+    browser.refresh()
+    assert browser.execute_script(theme) == after[0]
+
+
+def test_a_phone_never_scrolls_sideways(browser):
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.refresh()
+    for tab in ("table1", "table2", "table3"):
+        _click(browser, f"#tab-{tab}")
+        assert browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]") == [390, 390]
+    _click(browser, "details summary")
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    left = [browser.find_element("id", plot).rect["x"] for plot in ("plot-value", "plot-rate")]
+    assert left[0] == left[1]
+
+
+def test_claims_come_first_with_their_verdicts_in_words(browser):
+    sections = [s.get_attribute("id") for s in browser.find_elements("css selector", "main > section[id]")]
+    assert sections == ["claims", "tables", "curves", "provenance"]
+    claims = browser.find_elements("css selector", ".claim")
+    assert [claim.get_attribute("data-claim") for claim in claims] == ["1", "2", "3", "4", "5", "6", "7", "14"]
+    for claim in claims:
+        badges = [badge.text for badge in claim.find_elements("css selector", ".badge")]
+        runs = [label.text for label in claim.find_elements("css selector", ".found .runs")]
+        assert runs in (["centred", "shifted"], ["centred and shifted"])
+        assert len(badges) == len(runs)
+        assert all(re.fullmatch(r"[✓✗?] (holds|does not hold|not decidable)", badge) for badge in badges)
+
+
+def test_nothing_stored_becomes_markup(browser, directory):
+    assert browser.execute_script("return document.querySelectorAll('img, i, b').length") == 0
+    labels = "return [...document.querySelectorAll('details td')].map((cell) => cell.textContent)"
+    assert HOSTILE in browser.execute_script(labels)
+    assert "An <i>abacus</i>" in _find(browser, ".machine").text
+    assert str(directory) == _find(browser, "#provenance code").text
+
+
+def test_no_button_sends_anything(browser):
+    titles = "return [...document.querySelectorAll('.modebar-btn')].map((button) => button.dataset.title)"
+    assert set(browser.execute_script(titles)) == {"Download plot", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"}
+
+
+class _Addresses(HTMLParser):
+    """What elements refer to."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.policies = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        given = dict(attrs)
+        self.found += [given[name] for name in ("src", "href", "srcset", "action", "data") if given.get(name)]
+        if given.get("http-equiv") == "Content-Security-Policy":
+            self.policies.append(given["content"])
+
+
+def test_page_refers_to_nothing_outside(page):
+    addresses = _Addresses(page.read_text("utf-8"))
+    assert addresses.found
+    assert all(address.startswith(("#", "data:")) for address in addresses.found)
+    assert len(addresses.policies) == 1
+    assert addresses.policies[0].startswith("default-src 'none'; script-src 'sha256-")
+
+
+def test_page_repeats_its_commands(page):
+    text = page.read_text("utf-8")
+    run = "gesmr study run functions --profile quick --dims 2 --functions ackley"
+    assert re.search(rf"^{run} --methods \S+ --seeds 2 --shifted --out", text, re.MULTILINE)
+    assert re.search(r"^gesmr report ", text, re.MULTILINE)
+
+
+def test_curves_stay_small(page):
+    """The paper's 48 rows with 11 methods each are to take less than 4 MB."""
+    data = re.search(r'id="data-curves">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
+    assert data is not None
+    lines = 12 * len(METHODS) - 1 + 2 * len(METHODS)
+    assert len(data[1]) / lines * 48 * 11 < 4e6
+
+
+def test_thinned_generations_keep_the_ends_and_the_beginning():
+    assert thinned(np.arange(1, 101)).tolist() == list(range(100))
+    generation = 1 + np.round(np.linspace(0, 2499, 500)).astype(int)
+    kept = generation[thinned(generation)]
+    assert (kept[0], kept[-1]) == (1, 2500)
+    assert 80 <= len(kept) <= 120
+    assert np.diff(kept).max() <= 2 * 2500 / 60
+    assert (np.diff(kept) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.2, "0 s"), (59.6, "1 min 0 s"), (125, "2 min 5 s"), (11520, "3 h 12 min")]
+)
+def test_durations(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_a_directory_without_results_is_refused(tmp_path):
+    with pytest.raises(LabError, match="holds no results"):
+        report.write(tmp_path)
+    Store(tmp_path / "functions", create=True)
+    with pytest.raises(LabError, match="holds no centred runs"):
+        report.write(tmp_path)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_shifted_runs_alone_make_a_page(tmp_path):
+    _fill(Store(tmp_path / "functions", create=True), shifted=True, functions=("sphere",), dims=(2,))
+    assert "shifted: 2 rows × 5 methods × 2 seeds" in report.write(tmp_path).read_text("utf-8")

@@ -1,0 +1,328 @@
+"""The main study: which runs there are, and that running them together is running them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from rich.console import Console
+
+import gesmr
+from gesmr import noise
+from gesmr.lab import runner
+from gesmr.lab.compilation import Programs
+from gesmr.lab.errors import LabError
+from gesmr.lab.functions.results import Row, load
+from gesmr.lab.store import Store
+from gesmr.problems import functions
+from gesmr.studies import STUDIES, Selection, as_json, content_hash
+from gesmr.studies.functions import Cost, Run, RunGroup, _summary, kept_generations
+from gesmr.studies.lanes import METHODS, First, lanes
+
+STUDY = STUDIES["functions"]
+QUIET = Console(quiet=True)
+PAIRS = ((1.0, 0), (1.0, 1), (10.0, 0), (10.0, 3))
+
+
+@pytest.fixture(scope="module")
+def programs():
+    """Compiled programs, shared by the tests of this file."""
+    with Programs(2) as compiled:
+        yield compiled
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """An environment whose subprocesses share what they compile, in a user's cache of its own."""
+    home = str(tmp_path_factory.mktemp("cache"))
+    return {**os.environ, "XDG_CACHE_HOME": home, "JAX_ENABLE_COMPILATION_CACHE": "1"}
+
+
+def test_the_paper_profile_is_the_whole_study():
+    specs = STUDY.specs(Selection("paper"))
+    runs = [spec for spec in specs if isinstance(spec, Run)]
+    assert len(runs) == 6 * 4 * 2 * 11 * 40
+    assert {(run.dim, run.generations) for run in runs if run.function != "linear"} == {
+        (2, 100), (30, 300), (100, 1000), (1000, 2500)}  # fmt: skip
+    assert {run.generations for run in runs if run.function == "linear"} == {100}
+    assert [spec.dim for spec in specs if isinstance(spec, Cost)] == [2, 30, 100, 1000]
+
+
+def test_the_study_is_a_deterministic_generator():
+    specs = STUDY.specs(Selection())
+    assert specs == STUDY.specs(Selection())
+    assert len(set(specs)) == len(specs) == 6 * 3 * 2 * 11 * 5 + 3
+    assert len({content_hash(as_json(spec)) for spec in specs}) == len(specs)
+
+
+def test_the_hash_of_a_specification_is_for_ever():
+    """Results are found by it: if this changes, every store has to be computed again."""
+    run = Run("ackley", 30, 10.0, "GESMR", 7, False, 300)
+    assert content_hash(as_json(run)) == "59a718f4dbc7baeb12172cd6aeb2fd3929fdd4c73d21e9b9f3a2acd8a34875a0"
+
+
+def test_selections_narrow_a_profile():
+    wanted = Selection("quick", 2, (30, 2), ("sphere", "ackley"), ("GESMR", "OFMR"), shifted=True)
+    specs = STUDY.specs(wanted)
+    assert len(specs) == 2 * 2 * 2 * 2 * 2
+    assert {(s.function, s.dim, s.method, s.shifted) for s in specs} == {
+        (f, d, m, True) for f in ("ackley", "sphere") for d in (2, 30) for m in ("OFMR", "GESMR")}  # fmt: skip
+    assert [s.function for s in specs] == ["ackley"] * 16 + ["sphere"] * 16  # the study's order, not the caller's
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        (Selection("huge"), "profile must be one of 'quick', 'paper', got 'huge'"),
+        (Selection(dims=(3,)), "dims must be one of 2, 30, 100, 1000, got 3"),
+        (Selection(functions=("schwefel",)), "functions must be one of 'ackley'"),
+        (Selection(methods=("GESMR", "gesmr")), "methods must be one of 'OFMR'"),
+        (Selection(seeds=0), "seeds must be an integer from 1"),
+    ],
+)
+def test_what_the_study_does_not_have_is_refused(selection, message):
+    with pytest.raises(ValueError, match=message):
+        STUDY.specs(selection)
+
+
+@pytest.mark.parametrize("memory", [1, 10**6, 10**12])
+def test_groups_hold_every_specification_once(memory):
+    specs = STUDY.specs(Selection("quick", seeds=3))
+    missing = [spec for i, spec in enumerate(specs) if i % 7]  # as after a run that was narrowed otherwise
+    groups = STUDY.groups(missing, memory)
+    assert sorted(map(repr, (spec for group in groups for spec in group.specs))) == sorted(map(repr, missing))
+    for group in groups:
+        assert len(set(group.programs)) == len(group.programs)
+
+
+def test_few_programs_serve_the_whole_study():
+    groups = STUDY.groups(STUDY.specs(Selection("quick")), 10**12)
+    advancing = {p for group in groups for p in group.programs if type(p).__name__ == "Advance"}
+    assert len(groups) == 6 * 3 * 9 + 3
+    assert len(advancing) == 3 * 10  # per dimension: eight methods, the fixed rates at once, OFMR's last run
+
+
+def direct(method, function, dim, std, seed, generations, shifted=False):
+    """A run by the library alone."""
+    key = noise.fold_in(noise.key(2022), seed)
+    shift = None
+    if shifted:
+        draw = std * noise.normal(noise.bits(noise.fold_in(noise.key(2022), seed, 1), dim))
+        shift = draw - functions.FORMULAS[function].optimum
+    problem = functions.get(function, dim, std, shift)
+    oracles = {"OFMR": gesmr.OFMR(), "LAMR-100": gesmr.LAMR(window=100)}
+    ga = gesmr.GA(gesmr.Fixed() if method in oracles else gesmr.controller(method))
+    population = problem.init(key, 101)
+    state = ga.init(key, population, problem(population))
+    evolve = oracles[method].evolve if method in oracles else gesmr.evolve
+    return evolve(ga, problem, state, generations)[1]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_group_is_the_library_run_by_run(programs, method):
+    """Ten generations: over many more, rounding that differs between programs would be amplified by selection."""
+    methods = ("OFMR", "FMR", "1CMR") if method in ("OFMR", "FMR", "1CMR") else (method,)
+    group = RunGroup("rastrigin", 3, False, 10, methods, PAIRS)
+    arrays = group.run(programs, lambda work: None)
+    for spec, elite, log_rate in zip(group.specs, arrays["elite"], arrays["log_rate"], strict=True):
+        if spec.method == method:
+            expected = jax.jit(direct, static_argnums=(0, 1, 2, 5))(method, "rastrigin", 3, spec.std, spec.seed, 10)
+            np.testing.assert_allclose(elite, expected.elite, rtol=1e-4)
+            np.testing.assert_allclose(log_rate, expected.log_rate, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("function", ["rosenbrock", "sphere"])
+def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(programs, function):
+    group = RunGroup(function, 3, True, 10, ("GESMR",), PAIRS)
+    arrays = group.run(programs, lambda work: None)
+    for spec, elite in zip(group.specs, arrays["elite"], strict=True):
+        expected = direct("GESMR", function, 3, spec.std, spec.seed, 10, shifted=True)
+        np.testing.assert_allclose(elite, expected.elite, rtol=1e-4)
+    data = lanes(function, 200, [1.0, 10.0], [0, 1], True)
+    optimum = np.asarray(data.shift) + functions.FORMULAS[function].optimum
+    np.testing.assert_allclose(optimum.std(axis=1), [1.0, 10.0], rtol=0.2)
+    np.testing.assert_allclose(optimum.mean(axis=1) / [1.0, 10.0], 0.0, atol=0.25)
+    assert not np.allclose(optimum[0], optimum[1] / 10)  # seed by seed
+
+
+def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
+    together = lanes("ackley", 3, *zip(*PAIRS, strict=True), False)
+    whole, _ = programs(First(3, 4))(together)
+    batch = RunGroup("ackley", 3, False, 10, ("GESMR",), PAIRS).run(programs, lambda work: None)
+    for i, pair in enumerate(PAIRS):
+        alone, _ = programs(First(3, 1))(lanes("ackley", 3, *zip(pair, strict=True), False))
+        np.testing.assert_array_equal(alone[0], whole[i])
+        single = RunGroup("ackley", 3, False, 10, ("GESMR",), (pair,)).run(programs, lambda work: None)
+        np.testing.assert_allclose(single["elite"][0], batch["elite"][i], rtol=1e-5)
+        np.testing.assert_allclose(single["log_rate"][0], batch["log_rate"][i], rtol=1e-5, atol=1e-5)
+
+
+def test_all_methods_share_first_populations(programs):
+    for methods in (("GESMR",), ("SAMR",), ("OFMR", "FMR")):
+        group = RunGroup("linear", 2, False, 1, methods, PAIRS[:2])
+        assert First(2, 2) in group.programs
+    assert np.unique(np.asarray(programs(First(2, 2))(lanes("linear", 2, [1, 1], [0, 1], False))[0])).size > 400
+
+
+def test_histories_are_thinned_and_averages_are_not():
+    generations = 1000
+    elite = np.linspace(5, 1, generations)[None] ** 2
+    log_rate = np.sin(np.arange(generations))[None] - 3
+    kept = _summary(elite, log_rate)
+    points = kept_generations(generations)
+    assert (len(points), points[0], points[-1]) == (500, 1, 1000)
+    assert len(set(points)) == 500
+    np.testing.assert_allclose(kept["elite"][0], elite[0, points - 1], rtol=1e-6)
+    np.testing.assert_allclose(kept["mean_elite"], elite.mean())
+    np.testing.assert_allclose(kept["mean_log_rate"], log_rate.mean())
+    np.testing.assert_array_equal(kept_generations(300), np.arange(1, 301))
+
+
+def test_table_3_from_moments_is_table_3_from_histories(tmp_path):
+    rng = np.random.default_rng(0)
+    generations = 300
+    rates = rng.normal(-3, 1, (2, generations))
+    oracle = np.repeat(rng.normal(-4, 1, (2, 3)), 100, axis=1)  # constant in every window
+    store = Store(tmp_path / "s", create=True)
+    for method, log_rate in (("GESMR", rates), ("LAMR-100", oracle)):
+        specs = [Run("sphere", 30, 1.0, method, seed, False, generations) for seed in (0, 1)]
+        store.write(specs, _summary(np.ones((2, generations)), log_rate), {})
+    results = load(store)
+    error = results.values(results.rate_error, Row("sphere", 30, 1.0), "GESMR")
+    np.testing.assert_allclose(error, np.square(rates - oracle).mean(axis=1), rtol=1e-12)
+
+
+SMALL = Selection(seeds=2, dims=(2,), functions=("ackley", "sphere", "linear"), methods=("FMR", "SAMR", "GESMR"))
+
+
+def arrays_of(store):
+    return {path.name: path.read_bytes() for path in store.directory.glob("groups/*.npz")}
+
+
+def without_times(store):
+    """Every stored array, by specification, but for the measured times."""
+    return {
+        content_hash(spec): {name: array[i].tobytes() for name, array in group.arrays.items()}
+        for group in store.groups()
+        for i, spec in enumerate(group.specs)
+        if spec["kind"] == "run"
+    }
+
+
+@pytest.fixture(scope="module")
+def small_store(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("small") / "functions", create=True)
+    specs = STUDY.specs(SMALL)
+    assert runner.run(STUDY, specs, store, console=QUIET, threads=1) == len(specs)
+    return store
+
+
+def test_started_again_it_computes_nothing(small_store):
+    before = arrays_of(small_store)
+    assert runner.run(STUDY, STUDY.specs(SMALL), small_store, console=QUIET) == 0
+    assert arrays_of(small_store) == before
+    assert [session["runs"] for session in small_store.sessions()] == [len(STUDY.specs(SMALL))]
+
+
+def test_threads_change_nothing(small_store, tmp_path):
+    other = Store(tmp_path / "functions", create=True)
+    runner.run(STUDY, STUDY.specs(SMALL), other, console=QUIET, threads=3)
+    assert without_times(other) == without_times(small_store)
+
+
+def test_more_seeds_compute_only_those(small_store, tmp_path):
+    fewer = Store(tmp_path / "functions", create=True)
+    narrow = Selection(seeds=1, dims=(2,), functions=("sphere",), methods=("SAMR",))
+    wide = Selection(seeds=2, dims=(2,), functions=("sphere",), methods=("SAMR",))
+    runner.run(STUDY, STUDY.specs(narrow), fewer, console=QUIET)
+    assert runner.run(STUDY, STUDY.specs(wide), fewer, console=QUIET, memory=1) == 2
+    row = Row("sphere", 2, 1.0)
+    ours, theirs = (load(store).curves(row, "SAMR").elite for store in (fewer, small_store))
+    np.testing.assert_allclose(ours[:, :10], theirs[:, :10], rtol=1e-4)
+
+
+def test_a_damaged_group_is_computed_again(small_store):
+    """The whole way: spoil, run, and it is what it was."""
+    before = without_times(small_store)
+    groups = [path for path in small_store.directory.glob("groups/*.npz") if b"seconds" not in path.read_bytes()]
+    groups[0].write_bytes(b"spoiled")
+    said = []
+    again = Store(small_store.directory, warn=said.append)
+    assert runner.run(STUDY, STUDY.specs(SMALL), again, console=QUIET, threads=1) > 0
+    assert groups[0].name in " ".join(said)
+    assert without_times(again) == before
+
+
+def command(out, *options):
+    selection = ["--seeds", "2", "--dims", "2", "--functions", "ackley,sphere,linear", "--methods", "FMR,SAMR,GESMR"]
+    return [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", *selection, "--out", str(out), *options]
+
+
+def groups_in(directory: Path) -> int:
+    return len(list(directory.glob("functions/groups/*.json")))
+
+
+def test_killed_and_resumed_it_is_the_uninterrupted_study(tmp_path, cache, small_store):
+    """SIGKILL between groups, three times, then to the end: the arrays are the same, byte for byte."""
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(command(whole, "--threads", "1"), env=cache, check=True, capture_output=True, timeout=300)
+    for target in (1, 3, 5):
+        with subprocess.Popen(command(killed, "--threads", "1"), env=cache, stderr=subprocess.DEVNULL) as process:
+            deadline = time.monotonic() + 240
+            while groups_in(killed) < target and process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.002)
+            process.send_signal(signal.SIGKILL)
+        assert groups_in(killed) >= target
+    assert list(Path(cache["XDG_CACHE_HOME"]).glob("gesmr/programs-*/*"))
+    assert groups_in(killed) < groups_in(whole), "the last kill came too late to interrupt anything"
+    subprocess.run(command(killed, "--threads", "1"), env=cache, check=True, capture_output=True, timeout=300)
+    assert without_times(Store(killed / "functions")) == without_times(Store(whole / "functions"))
+    assert len(without_times(Store(whole / "functions"))) == len(without_times(small_store))
+
+
+def test_two_runners_share_a_directory(tmp_path, cache):
+    both = [
+        subprocess.Popen(command(tmp_path / "both"), env=cache, stderr=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    errors = [process.communicate(timeout=300)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], errors
+    said = []
+    store = Store(tmp_path / "both" / "functions", warn=said.append)
+    assert store.done() == {content_hash(as_json(spec)) for spec in STUDY.specs(SMALL)}
+    assert not said
+    assert len(arrays_of(store)) == groups_in(tmp_path / "both")  # every group was computed once
+
+
+def test_an_error_in_a_group_stops_the_runner_and_keeps_what_is_finished(tmp_path):
+    class Broken(RunGroup):
+        def run(self, compiled, tick):
+            raise ZeroDivisionError("in the middle")
+
+    class Study:
+        name = "functions"
+
+        def groups(self, specs, memory):
+            groups = STUDY.groups(specs, memory)
+            return [*groups[:2], Broken("linear", 2, False, 100, ("SAMR",), PAIRS)]
+
+    store = Store(tmp_path / "functions", create=True)
+    with pytest.raises(ZeroDivisionError):
+        runner.run(Study(), STUDY.specs(SMALL), store, console=QUIET, threads=1)
+    assert len(list(store.groups())) == 2
+
+
+def test_results_say_what_is_missing(small_store):
+    with pytest.raises(LabError, match="no shifted runs"):
+        load(small_store, shifted=True)
+    results = load(small_store)
+    assert results.methods == ("FMR", "SAMR", "GESMR")
+    assert results.ranked == results.methods
+    assert len(results.rows) == 6
+    assert np.isnan(results.rate_error).all()  # without LAMR-100 there is no Table 3
+    assert np.isfinite(results.final).all()
+    assert results.seconds[2].shape == (9, 2)
