@@ -7,13 +7,14 @@ BENCH_VENV := .venv-bench
 BENCH_STAMP := $(BENCH_VENV)/.installed
 REQUIRES := import sys; sys.exit(sys.version_info < (3, 11) and "gesmr needs Python 3.11 or newer, got " + sys.version.split()[0] + "; try PYTHON=python3.12 make ...")
 
-.PHONY: setup test test-all check reproduce bench format clean help
+.PHONY: setup test test-all check reproduce reproduction-page bench format clean help
 
 help:
 	@echo "make setup      a virtual environment with everything the other targets need"
-	@echo "make reproduce  the main job: compare the paper's methods, ending in a table"
+	@echo "make reproduce  the main job: the paper's main study in small, with tables, claims, figures and a report"
 	@echo "make test       format, lint, types, tests (under 15 minutes on two cores)"
 	@echo "make test-all   the same, with the long statistical tests"
+	@echo "make reproduction-page  docs/reproduction.md from the numbers in results/"
 	@echo "make bench      speed and memory against evosax, into benchmarks/README.md"
 	@echo "make format     let ruff rewrite the code"
 	@echo "make clean      remove environments, caches and build products"
@@ -44,7 +45,10 @@ test-all: check
 	$(BIN)/python -m pytest -n 2
 
 reproduce: $(STAMP)
-	$(BIN)/python examples/compare_methods.py
+	$(BIN)/gesmr study reproduce functions --profile quick
+
+reproduction-page: $(STAMP)
+	$(BIN)/python scripts/reproduction_page.py
 
 bench: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/against_evosax.py --write benchmarks/README.md

@@ -66,6 +66,20 @@ def test_no_noise_floor_at_the_optimum(name):
     assert float(near) > float(nearer) > 0
 
 
+@pytest.mark.parametrize("name", functions.FORMULAS)
+def test_as_printed_is_the_same_function(name, x64):
+    x = jnp.asarray(np.random.default_rng(3).normal(scale=5, size=(20, 7)))
+    np.testing.assert_allclose(functions.AS_PRINTED[name].value(x), functions.FORMULAS[name].value(x), rtol=1e-10)
+    assert functions.AS_PRINTED[name].optimum == functions.FORMULAS[name].optimum
+
+
+@pytest.mark.parametrize("name", ["ackley", "griewank", "rastrigin"])
+def test_as_printed_has_the_rounding_of_single_precision(name):
+    """Multiples of the rounding of the terms that cancel, which are about 1 or more."""
+    values = functions.AS_PRINTED[name].value(jnp.linspace(0, 1e-3, 50)[:, None] * jnp.ones(2))
+    np.testing.assert_array_equal(values * 2**24, jnp.round(values * 2**24))
+
+
 def test_linear_has_no_optimum():
     f = functions.get("linear", 3)
     assert f.optimum is None

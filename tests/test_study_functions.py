@@ -115,12 +115,17 @@ def direct(method, function, dim, std, seed, generations, shifted=False):
         draw = std * noise.normal(noise.bits(noise.fold_in(noise.key(2022), seed, 1), dim))
         shift = draw - functions.FORMULAS[function].optimum
     problem = functions.get(function, dim, std, shift)
+    formula = functions.AS_PRINTED[function].value
+
+    def objective(x):
+        return formula(x if shift is None else x - shift)
+
     oracles = {"OFMR": gesmr.OFMR(), "LAMR-100": gesmr.LAMR(window=100)}
     ga = gesmr.GA(gesmr.Fixed() if method in oracles else gesmr.controller(method))
     population = problem.init(key, 101)
-    state = ga.init(key, population, problem(population))
+    state = ga.init(key, population, objective(population))
     evolve = oracles[method].evolve if method in oracles else gesmr.evolve
-    return evolve(ga, problem, state, generations)[1]
+    return evolve(ga, objective, state, generations)[1]
 
 
 @pytest.mark.parametrize("method", METHODS)

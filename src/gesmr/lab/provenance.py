@@ -1,32 +1,27 @@
 """With what and on what something was computed."""
 
 import platform
-from importlib import metadata
 from typing import Any
 
 import jax
+import numpy
+
+from .. import __version__
 
 
 def machine() -> dict[str, Any]:
     """Versions and device, for the record beside every result."""
     device = jax.devices()[0]
     return {
-        "gesmr": _version("gesmr"),
+        "gesmr": __version__,
         "jax": jax.__version__,
-        "numpy": _version("numpy"),
+        "numpy": numpy.__version__,
         "python": platform.python_version(),
         "platform": device.platform,
         "device": _cpu_model() if device.platform == "cpu" else device.device_kind,
         "devices": jax.device_count(),
         "system": f"{platform.system()} {platform.machine()}",
     }
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:  # used from a source tree that is not installed
-        return "not installed"
 
 
 def _cpu_model() -> str:

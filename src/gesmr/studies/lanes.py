@@ -17,12 +17,12 @@ import numpy as np
 from jax import Array, lax
 
 from .. import noise
-from .._pytree import pytree
+from .._pytree import pytree, static
 from ..controllers import PAPER_NAMES, Fixed, controller
 from ..evolve import evolve
 from ..ga import GA, State
 from ..oracles import LAMR, OFMR, with_rate
-from ..problems.functions import FORMULAS, Function
+from ..problems.functions import AS_PRINTED, FORMULAS, Function
 
 NUM_CHILDREN = 100
 STEP = 100  # generations per call; LAMR-100 looks ahead once in each
@@ -64,14 +64,20 @@ def _keys_and_shifts(std: Array, seed: Array, optimum: Array, dim: int, moved: b
 
 @pytree
 class AnyFunction:
-    """The function whose index is data. A CPU takes its branch; a GPU, where branching is slow, computes them all."""
+    """A function of the paper, as printed. Which one is data, unless it is for one function `only`.
+
+    A CPU takes that function's branch; a GPU, where branching is slow, computes them all.
+    """
 
     index: Any
     shift: Any
+    only: str | None = static(default=None)
 
     def __call__(self, population: Array) -> Array:
         x = population - self.shift
-        formulas = [formula.value for formula in FORMULAS.values()]
+        if self.only is not None:
+            return AS_PRINTED[self.only].value(x)
+        formulas = [formula.value for formula in AS_PRINTED.values()]
         if jax.default_backend() == "cpu":
             return lax.switch(self.index, formulas, x)
         return lax.select_n(self.index, *(value(x) for value in formulas))
@@ -180,8 +186,7 @@ class Advance:
         run = LAMR(window=STEP).evolve if self.method == "LAMR-100" else evolve
 
         def one(state: State, shift: Array) -> tuple[State, Array, Array]:
-            any_function = AnyFunction(lanes.function, shift)
-            objective = any_function if self.only is None else Function(self.only, self.dim, shift=shift)
+            objective = AnyFunction(lanes.function, shift, self.only)
             state, history = run(ga, objective, state, self.generations)
             return state, history.elite, history.log_rate
 

@@ -1,0 +1,66 @@
+"""The committed results: what they must show, and that the page about them is made of them."""
+
+import csv
+import importlib.util
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gesmr.lab.functions.agreement import Cell, read_printed
+from gesmr.lab.functions.results import Row
+from gesmr.studies.lanes import METHODS, ORACLES
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "results"
+
+
+def lines(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_page_is_made_of_the_results():
+    spec = importlib.util.spec_from_file_location("reproduction_page", ROOT / "scripts" / "reproduction_page.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PAGE.read_text(encoding="utf-8") == script.page(), "run `make reproduction-page`"
+
+
+def test_results_are_small():
+    assert sum(path.stat().st_size for path in RESULTS.rglob("*")) < 2_000_000
+
+
+@pytest.mark.parametrize(("table", "least"), [(1, 350), (2, 350), (3, 348)])
+def test_agreement_with_the_printed_tables(table, least):
+    """By the rule, from the committed means and standard errors and the printed table, not from a stored verdict."""
+    (file,) = (ROOT / "tests" / "data").glob(f"table{table}*.csv")
+    printed = read_printed(file)
+    cells = [
+        Cell(row, method, float(line[method]), float(line[f"{method}_se"]), 40, printed.cells[row, method])
+        for line in lines(RESULTS / "paper" / f"table{table}.csv")
+        for row in [Row(line["function"], int(line["dim"]), float(line["std"]))]
+        for method in METHODS
+    ]
+    counted = [cell for cell in cells if cell.counted]
+    assert len(counted) == 360
+    assert sum(cell.agrees for cell in counted) >= least
+
+
+@pytest.mark.parametrize("variant", ["paper", "shifted"])
+@pytest.mark.parametrize(("table", "least"), [(1, 22), (2, 22), (3, 27)])
+def test_gesmr_is_the_best_in_most_rows(variant, table, least):
+    best = Counter(
+        line["best"] for line in lines(RESULTS / variant / f"table{table}.csv") if line["function"] != "linear"
+    )
+    assert best.total() == 40
+    assert best["GESMR"] >= least
+
+
+@pytest.mark.parametrize("variant", ["paper", "shifted"])
+def test_the_order_of_the_methods_on_linear(variant):
+    rows = [line for line in lines(RESULTS / variant / "table1.csv") if line["function"] == "linear"]
+    ranked = [method for method in METHODS if method not in ORACLES]
+    assert len(rows) == 8
+    for row in rows:
+        assert sorted(ranked, key=lambda method: float(row[method]))[:3] == ["15MR", "GESMR", "SAMR"]
