@@ -57,17 +57,14 @@ WHY_NOT_ALL = """Why some do not:
   rows of one dimension share first populations, so their deviations go together: Rosenbrock 30-D at std 1 is one such
   row.
 - **Close races.** LAMR-100 takes the rate whose look-ahead ended best. On Ackley in 1000-D at std 10, rates twenty
-  times apart end within a hundredth of each other, so the choice, and with it a row of Table 3, varies from seed to
-  seed; in 2-D at std 1 it is between the smallest rates of the grid. The printed 5.3 and 38.6 of FMR and 1CMR in Ackley,
-  Griewank and Rastrigin there mean that LAMR-100 took the smallest rate in every seed. On Griewank and Rastrigin
-  several rates often end at exactly zero; we choose among equals at random, which a search for the first minimum would
-  not.
+  times apart end nearly level, so the choice, and with it a row of Table 3, varies from seed to seed; in 2-D at std 1
+  it is between the smallest rates of the grid. The printed 5.3 and 38.6 of FMR and 1CMR in Ackley, Griewank and
+  Rastrigin there mean that LAMR-100 took the smallest rate in every seed. On Griewank and Rastrigin several rates often
+  end at exactly zero; we choose among equals at random, which a search for the first minimum would not.
 - **Rounding.** The study computes the functions term by term as printed, in single precision, where they have a floor
-  of rounding close to the optimum. That choice was made after looking at Table 3: with formulas that do not cancel, which
-  is how the library has them otherwise, rates go on shrinking and 346 cells agree instead of 348, because SAMR and
-  GESMR-AVG end two to four times as far from LAMR-100 in 2-D as the paper has them. (Before that, two mistakes of
-  ours were found by the same table: the two oracles shared the noise of their trials, 333 cells, and Griewank had ties
-  that its formula does not have, 345.)
+  of rounding close to the optimum. That choice was made after looking at Table 3: with formulas that do not cancel, as
+  the library has them otherwise, rates go on shrinking, SAMR and GESMR-AVG end farther from LAMR-100 in 2-D than the
+  paper has them, and two cells fewer agree.
 - **Linear** (not counted): with f = Σ xᵢ, N = 100, T = 100 and σ = 0.01 no run can reach the printed −53.4; the printed
   values are six to ten times what the definition gives, for every bounded method alike. The order of the methods is
   the paper's: 15MR lowest, then GESMR, then SAMR.
