@@ -95,10 +95,14 @@ def reproduce(
     from .lab.views import VIEWS
 
     study, directory, console = _study(name), _directory(out, profile), _console()
-    _run(study, Selection(profile, seeds, shifted=shifted), directory, threads)
+    computed = _run(study, Selection(profile, seeds, shifted=shifted), directory, threads)
     store = Store(directory / name)
     VIEWS[name].tables(store, shifted, _beside(directory, name, "tables", shifted), console)
-    VIEWS[name].figures(store, shifted, [], _beside(directory, name, "figures", shifted), console)
+    figures = _beside(directory, name, "figures", shifted)
+    if computed or not any(figures.glob("*.pdf")):
+        VIEWS[name].figures(store, shifted, [], figures, console)
+    else:
+        console.print(f"figures: {figures}, of the same runs as before", highlight=False, soft_wrap=True)
     if not shifted:
         console.print(claims_table(VIEWS[name].claims(store)))
     console.print(f"report: {report.write(directory)}", highlight=False, soft_wrap=True)
@@ -176,7 +180,8 @@ def write_report(
     _console().print(f"report: {report.write(directory)}", highlight=False, soft_wrap=True)
 
 
-def _run(study: Study, selection: Selection, directory: Path, threads: int | None) -> None:
+def _run(study: Study, selection: Selection, directory: Path, threads: int | None) -> int:
+    """Run what is missing; how many runs that were."""
     from .lab import runner
     from .lab.store import Store, check_home
 
@@ -190,6 +195,7 @@ def _run(study: Study, selection: Selection, directory: Path, threads: int | Non
     computed = runner.run(study, specs, store, console=console, threads=threads)
     there = "all there already" if not computed else f"{computed} computed now"
     console.print(f"{study.name}: {len(specs)} runs in {store.directory}, {there}", highlight=False, soft_wrap=True)
+    return computed
 
 
 def _study(name: str) -> Study:

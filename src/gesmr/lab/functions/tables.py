@@ -58,7 +58,18 @@ class FunctionTable:
 
         Holm's correction is for the comparisons of one row. `probability_lower` and `cohen_d` are effect sizes.
         """
-        return tuple(self._tests(i) for i in range(len(self.rows)))
+        pairs = [self._samples(i) for i in range(len(self.rows))]
+        tests: list[dict[str, dict[str, float]]] = [{} for _ in self.rows]
+        for shape in {samples.shape for _, samples in pairs if len(samples) > 1}:  # alike rows at once: far fewer calls
+            rows = [i for i, (_, samples) in enumerate(pairs) if samples.shape == shape]
+            samples = np.stack([pairs[i][1] for i in rows])
+            columns = _comparison(samples[:, :1], samples[:, 1:])
+            for place, i in enumerate(rows):
+                tests[i] = {
+                    other: {name: float(column[place, o]) for name, column in columns.items()}
+                    for o, other in enumerate(pairs[i][0])
+                }
+        return tuple(tests)
 
     @cached_property
     def significant(self) -> tuple[bool, ...]:
@@ -70,21 +81,22 @@ class FunctionTable:
     def cell(self, row: int, method: str) -> float:
         return float(self.mean[row, self.methods.index(method)])
 
-    def _tests(self, row: int) -> dict[str, dict[str, float]]:
-        present = [m for m in self.ranked if np.isfinite(self.cell(row, m))]
-        others = [m for m in present if m != self.best[row]]
-        best = self.best[row]
-        if best is None or not others:
-            return {}
-        samples = self.values[row, [self.methods.index(m) for m in (best, *others)]]
-        samples = samples[:, np.isfinite(samples).all(axis=0)]
-        compared = stats.compare(samples[0], samples[1:])
-        columns: dict[str, np.ndarray] = {}
-        for name in ("welch", "paired", "wilcoxon", "mann_whitney"):
-            columns[f"{name}_p"] = getattr(compared, name)
-            columns[f"{name}_p_holm"] = stats.holm(columns[f"{name}_p"])
-        columns |= {"cohen_d": compared.cohen_d, "probability_lower": compared.probability_lower}
-        return {m: {name: float(column[i]) for name, column in columns.items()} for i, m in enumerate(others)}
+    def _samples(self, row: int) -> tuple[list[str], np.ndarray]:
+        """The methods beside the best, and values `f[1 + others, S]` of the best and of them, for seeds all have."""
+        others = [m for m in self.ranked if np.isfinite(self.cell(row, m)) and m != self.best[row]]
+        compared = [m for m in (self.best[row], *others) if m is not None]
+        samples = self.values[row, [self.methods.index(m) for m in compared]]
+        return others, samples[:, np.isfinite(samples).all(axis=0)]
+
+
+def _comparison(best: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
+    """Tests and effect sizes `f[R, others]` of `best f[R, 1, S]` against `others f[R, others, S]`."""
+    compared = stats.compare(best, others)
+    columns: dict[str, np.ndarray] = {}
+    for name in ("welch", "paired", "wilcoxon", "mann_whitney"):
+        columns[f"{name}_p"] = p = getattr(compared, name)
+        columns[f"{name}_p_holm"] = np.stack([stats.holm(row) for row in p])
+    return columns | {"cohen_d": compared.cohen_d, "probability_lower": compared.probability_lower}
 
 
 def tables(results: Results) -> list[FunctionTable]:
