@@ -11,13 +11,14 @@ from gesmr.lab import report
 from gesmr.lab.errors import LabError
 from gesmr.lab.functions.results import Row, load
 from gesmr.lab.functions.tables import number, tables
-from gesmr.lab.report.functions import thinned
+from gesmr.lab.report.functions import chapter, thinned
 from gesmr.lab.report.page import duration
 from gesmr.lab.store import Store
 from gesmr.studies import Selection
 from gesmr.studies.functions import FunctionsStudy, Run, _summary
 
 HOSTILE = "<script>alert(1)</script></script><img src=x onerror=alert(1)>\u2028&'\""
+CHAPTERS = {"functions": chapter}
 METHODS = ("OFMR", "LAMR-100", "FMR", "SAMR", "GESMR")
 FUNCTIONS = ("ackley", "sphere", "linear")
 MISSING = ("sphere", 2, 1.0, "FMR")  # the one cell without runs
@@ -68,7 +69,7 @@ def directory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(directory):
-    path = report.write(directory)
+    path = report.write(directory, CHAPTERS)
     assert path == directory / "report.html"
     return path
 
@@ -389,13 +390,13 @@ def test_durations(seconds, text):
 
 def test_a_directory_without_results_is_refused(tmp_path):
     with pytest.raises(LabError, match="holds no results"):
-        report.write(tmp_path)
+        report.write(tmp_path, CHAPTERS)
     Store(tmp_path / "functions", create=True)
     with pytest.raises(LabError, match="holds no centred runs"):
-        report.write(tmp_path)
+        report.write(tmp_path, CHAPTERS)
     assert not (tmp_path / "report.html").exists()
 
 
 def test_shifted_runs_alone_make_a_page(tmp_path):
     _fill(Store(tmp_path / "functions", create=True), shifted=True, functions=("sphere",), dims=(2,))
-    assert "shifted: 2 rows × 5 methods × 2 seeds" in report.write(tmp_path).read_text("utf-8")
+    assert "shifted: 2 rows × 5 methods × 2 seeds" in report.write(tmp_path, CHAPTERS).read_text("utf-8")

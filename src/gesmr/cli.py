@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 try:
     import typer
@@ -14,6 +14,10 @@ except ImportError:
 
 from .lab.errors import LabError
 from .studies import STUDIES, Selection, Study
+
+if TYPE_CHECKING:
+    from .lab.store import Store
+    from .lab.views import Options, View
 
 app = typer.Typer(
     help="Genetic algorithms that find their own mutation rate: the studies of the paper.",
@@ -89,30 +93,30 @@ def reproduce(
     threads: Threads = None,
 ) -> None:
     """Run a study, then print its tables and the verdicts on the paper's claims, and write figures and the report."""
-    from .lab import report
-    from .lab.functions.view import claims_table
+    from .lab import claims
+    from .lab.registry import VIEWS
     from .lab.store import Store
-    from .lab.views import VIEWS
+    from .lab.views import Options
 
     study, directory, console = _study(name), _directory(out, profile), _console()
     computed = _run(study, Selection(profile, seeds, shifted=shifted), directory, threads)
-    store = Store(directory / name)
-    VIEWS[name].tables(store, shifted, _beside(directory, name, "tables", shifted), console)
+    store, view, options = Store(directory / name), VIEWS[name], Options(shifted)
+    view.tables(store, options, _beside(directory, name, "tables", shifted), console)
     figures = _beside(directory, name, "figures", shifted)
     if computed or not any(figures.glob("*.pdf")):
-        VIEWS[name].figures(store, shifted, [], figures, console)
+        view.figures(store, options, figures, console)
     else:
         console.print(f"figures: {figures}, of the same runs as before", highlight=False, soft_wrap=True)
     if not shifted:
-        console.print(claims_table(VIEWS[name].claims(store)))
-    console.print(f"report: {report.write(directory)}", highlight=False, soft_wrap=True)
+        console.print(claims.as_text(view.claims(store)))
+    console.print(f"report: {_report(directory)}", highlight=False, soft_wrap=True)
 
 
 @_command(study_app, "table")
 def table(name: Name, profile: Profile = "quick", shifted: Shifted = False, out: Out = None, to: To = None) -> None:
     """Print the tables of a study; write them as CSV, Markdown and LaTeX, with the statistics behind them."""
-    view, store, directory = _open(name, out, profile)
-    view.tables(store, shifted, to or _beside(directory, name, "tables", shifted), _console())
+    view, store, directory, options = _open(name, out, profile, shifted)
+    view.tables(store, options, to or _beside(directory, name, "tables", shifted), _console())
 
 
 @_command(study_app, "figure")
@@ -120,8 +124,8 @@ def figure(
     name: Name, profile: Profile = "quick", row: Rows = None, shifted: Shifted = False, out: Out = None, to: To = None
 ) -> None:
     """Write the figures of a study as PDF, SVG and PNG."""
-    view, store, directory = _open(name, out, profile)
-    view.figures(store, shifted, row or [], to or _beside(directory, name, "figures", shifted), _console())
+    view, store, directory, options = _open(name, out, profile, shifted, row)
+    view.figures(store, options, to or _beside(directory, name, "figures", shifted), _console())
 
 
 @_command(study_app, "compare")
@@ -137,24 +141,28 @@ def compare(
     to: To = None,
 ) -> None:
     """How far a table of a study agrees with a printed one, cell by cell and by method."""
-    view, store, directory = _open(name, out, profile)
+    from .lab.views import Comparable
+
+    view, store, directory, options = _open(name, out, profile, shifted)
+    if not isinstance(view, Comparable):
+        raise LabError(f"the study {name} has no printed table to compare with")
     to = to or _beside(directory, name, "tables", shifted)
-    view.compare(store, shifted, against, table, to, _console())
+    view.compare(store, options, against, table, to, _console())
 
 
 @_command(study_app, "claims")
-def claims(profile: Profile = "quick", out: Out = None) -> None:
+def decide_claims(profile: Profile = "quick", out: Out = None) -> None:
     """Decide the paper's claims, each by its rule, from all studies that have been run."""
-    from .lab.functions.view import claims_table
+    from .lab import claims
+    from .lab.registry import VIEWS
     from .lab.store import Store
-    from .lab.views import VIEWS
 
     directory = _directory(out, profile)
     stores = {name: Store(directory / name) for name in VIEWS if (directory / name).is_dir()}
     if not stores:
         raise LabError(f"{directory} holds no results; `gesmr study run` makes some")
     decided = [claim for name, store in stores.items() for claim in VIEWS[name].claims(store)]
-    _console().print(claims_table(sorted(decided, key=lambda claim: claim.number)))
+    _console().print(claims.as_text(decided))
 
 
 @_command(study_app, "export")
@@ -166,8 +174,8 @@ def export(
     out: Out = None,
 ) -> None:
     """Write the small summaries of a study that are worth keeping: tables, statistics, claims, provenance."""
-    view, store, _ = _open(name, out, profile)
-    view.export(store, shifted, to, _console())
+    view, store, _, options = _open(name, out, profile, shifted)
+    view.export(store, options, to, _console())
 
 
 @_command(app, "report")
@@ -175,9 +183,7 @@ def write_report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where results are kept, as in runs/quick.")],
 ) -> None:
     """Write DIR/report.html: everything in one page that needs nothing else."""
-    from .lab import report
-
-    _console().print(f"report: {report.write(directory)}", highlight=False, soft_wrap=True)
+    _console().print(f"report: {_report(directory)}", highlight=False, soft_wrap=True)
 
 
 def _run(study: Study, selection: Selection, directory: Path, threads: int | None) -> int:
@@ -204,14 +210,24 @@ def _study(name: str) -> Study:
     return STUDIES[name]
 
 
-def _open(name: str, out: Path | None, profile: str) -> tuple[Any, Any, Path]:
-    """The view and the store of a study, and the directory that holds it."""
+def _report(directory: Path) -> Path:
+    from .lab import report
+    from .lab.registry import VIEWS
+
+    return report.write(directory, {name: view.chapter for name, view in VIEWS.items()})
+
+
+def _open(
+    name: str, out: Path | None, profile: str, shifted: bool, rows: list[str] | None = None
+) -> "tuple[View, Store, Path, Options]":
+    """The view and the store of a study, the directory that holds it, and what is asked of the view."""
+    from .lab.registry import VIEWS
     from .lab.store import Store
-    from .lab.views import VIEWS
+    from .lab.views import Options
 
     _study(name)
     directory = _directory(out, profile)
-    return VIEWS[name], Store(directory / name), directory
+    return VIEWS[name], Store(directory / name), directory, Options(shifted, tuple(rows or ()))
 
 
 def _directory(out: Path | None, profile: str) -> Path:

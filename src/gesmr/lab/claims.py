@@ -1,7 +1,11 @@
 """A claim of the paper, decided by a rule."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+from rich import box
+from rich.table import Table
 
 
 class Verdict(StrEnum):
@@ -22,3 +26,18 @@ class Claim:
     rule: str  # what must be true of our numbers for it to hold
     found: str  # our numbers
     verdict: Verdict
+
+
+def as_text(decided: Sequence[Claim]) -> Table:
+    """For the terminal."""
+    text = Table(
+        title="Claims of the paper", title_justify="left", box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False
+    )
+    text.add_column("#", justify="right")
+    for heading, ratio in (("Claim", 3), ("Rule", 4), ("Found", 3)):
+        text.add_column(heading, ratio=ratio)
+    text.add_column("Verdict", no_wrap=True)
+    styles = {Verdict.HOLDS: "bold green", Verdict.FAILS: "bold red", Verdict.UNDECIDED: "yellow"}
+    for c in sorted(decided, key=lambda claim: claim.number):
+        text.add_row(str(c.number), c.claim, c.rule, c.found, f"[{styles[c.verdict]}]{c.verdict}[/]")
+    return text

@@ -1,23 +1,50 @@
-"""How each study's results are shown."""
+"""What a study can be asked to show."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from rich.console import Console
 
 from .claims import Claim
-from .functions.view import FunctionsView
+from .report.base import Chapter
 from .store import Store
 
 
+@dataclass(frozen=True)
+class Options:
+    """What a user asked for, beyond the study."""
+
+    shifted: bool = False
+    rows: tuple[str, ...] = ()
+
+
 class View(Protocol):
-    def tables(self, store: Store, shifted: bool, to: Path, console: Console) -> None: ...
-    def compare(
-        self, store: Store, shifted: bool, against: Path, table: int | None, to: Path, console: Console
-    ) -> None: ...
+    """Shows a study's results from its store alone."""
+
+    def tables(self, store: Store, options: Options, to: Path, console: Console) -> None:
+        """Print the tables and write them as files."""
+        ...
+
+    def figures(self, store: Store, options: Options, to: Path, console: Console) -> None:
+        """Write the figures as PDF, SVG and PNG."""
+        ...
+
     def claims(self, store: Store) -> list[Claim]: ...
-    def figures(self, store: Store, shifted: bool, rows: list[str], to: Path, console: Console) -> None: ...
-    def export(self, store: Store, shifted: bool, to: Path, console: Console) -> None: ...
+
+    def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
+        """Write the summaries that are worth keeping."""
+        ...
+
+    def chapter(self, directory: Path) -> Chapter:
+        """The study's part of the report."""
+        ...
 
 
-VIEWS: dict[str, View] = {"functions": FunctionsView()}
+@runtime_checkable
+class Comparable(Protocol):
+    """A view with a printed table to compare with."""
+
+    def compare(
+        self, store: Store, options: Options, against: Path, table: int | None, to: Path, console: Console
+    ) -> None: ...

@@ -73,6 +73,13 @@ class Selection:
     methods: tuple[str, ...] | None = None
     shifted: bool = False
 
+    def check(self, study: str, accepted: Sequence[str]) -> None:
+        """Refuse what was asked for but means nothing to the study."""
+        for field in dataclasses.fields(self):
+            if field.name not in ("profile", *accepted) and getattr(self, field.name) != field.default:
+                offers = ", ".join(f"--{name}" for name in accepted) or "nothing of the kind"
+                raise ValueError(f"{field.name} means nothing to the study {study}, which takes {offers}")
+
 
 class Study(Protocol):
     name: ClassVar[str]

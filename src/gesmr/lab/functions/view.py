@@ -1,8 +1,5 @@
 """What the command line shows of the study of test functions."""
 
-import csv
-import io
-import json
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +13,11 @@ from rich.table import Table
 from ...problems.functions import FORMULAS
 from ..claims import Claim
 from ..errors import LabError
+from ..output import csv_text, json_text, machines, say
+from ..report import functions as report
+from ..report.base import Chapter
 from ..store import Store, write_text
+from ..views import Options
 from . import figures
 from .agreement import Cell, agreement, read_printed, which_table
 from .claims import claims
@@ -25,23 +26,23 @@ from .tables import FunctionTable, as_csv, as_latex, as_markdown, as_text, numbe
 
 
 class FunctionsView:
-    def tables(self, store: Store, shifted: bool, to: Path, console: Console) -> None:
+    def tables(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Print Tables 1–3; write each as CSV, Markdown and LaTeX, and the statistics of every comparison."""
-        made = tables(load(store, shifted=shifted))
+        made = tables(load(store, shifted=options.shifted))
         for table in made:
             console.print(as_text(table))
             for suffix, text in (("csv", as_csv(table)), ("md", as_markdown(table)), ("tex", as_latex(table))):
                 write_text(to / f"{table.name}.{suffix}", text)
         write_text(to / "statistics.csv", statistics_csv(made))
-        _say(console, f"written to {to}: {', '.join(table.name for table in made)} (csv, md, tex), statistics.csv")
+        say(console, f"written to {to}: {', '.join(table.name for table in made)} (csv, md, tex), statistics.csv")
 
     def compare(
-        self, store: Store, shifted: bool, against: Path, table: int | None, to: Path, console: Console
+        self, store: Store, options: Options, against: Path, table: int | None, to: Path, console: Console
     ) -> None:
         """Print how far a table agrees with a printed one; write every cell as CSV."""
         name = f"table{table}" if table else which_table(against)
         printed = read_printed(against)
-        ours = {made.name: made for made in tables(load(store, shifted=shifted))}
+        ours = {made.name: made for made in tables(load(store, shifted=options.shifted))}
         if name not in ours:
             raise LabError(f"there are no runs for {name}")
         cells = agreement(ours[name], printed)
@@ -50,7 +51,7 @@ class FunctionsView:
         console.print(_agreement_table(ours[name], cells))
         for cell in cells:
             if cell.counted and not cell.agrees:
-                _say(console, f"differs: {cell.row.label}, {cell.method}: ours {number(cell.ours)} "
+                say(console, f"differs: {cell.row.label}, {cell.method}: ours {number(cell.ours)} "
                      f"± {cell.standard_error:.2g}, printed {number(cell.printed)}")  # fmt: skip
         same = [
             row for row, best in zip(ours[name].rows, ours[name].best, strict=True) if printed.best.get(row) == best
@@ -64,40 +65,29 @@ class FunctionsView:
         )  # fmt: skip
         file = to / f"agreement_{name}.csv"
         write_text(file, _agreement_csv(cells))
-        _say(console, f"written to {file}")
+        say(console, f"written to {file}")
 
     def claims(self, store: Store) -> list[Claim]:
         return claims(load(store))
 
-    def figures(self, store: Store, shifted: bool, rows: list[str], to: Path, console: Console) -> None:
+    def figures(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Write curves of the chosen rows (`function,d,std`) and the overview of ranks as PDF, SVG and PNG."""
-        paths = figures.write(load(store, shifted=shifted), to, [_row(text) for text in rows] or None)
-        _say(console, f"written to {to}: {', '.join(sorted({path.stem for path in paths}))} (pdf, svg, png)")
+        paths = figures.write(load(store, shifted=options.shifted), to, [_row(text) for text in options.rows] or None)
+        say(console, f"written to {to}: {', '.join(sorted({path.stem for path in paths}))} (pdf, svg, png)")
 
-    def export(self, store: Store, shifted: bool, to: Path, console: Console) -> None:
+    def chapter(self, directory: Path) -> Chapter:
+        return report.chapter(directory)
+
+    def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Write the summaries that are worth keeping: tables with standard errors, statistics, claims, provenance."""
-        results = load(store, shifted=shifted)
+        results = load(store, shifted=options.shifted)
         made = tables(results)
         for table in made:
             write_text(to / f"{table.name}.csv", as_csv(table))
         write_text(to / "statistics.csv", statistics_csv(made))
-        write_text(to / "claims.json", _json([asdict(claim) for claim in claims(results)]))
-        write_text(to / "provenance.json", _json(_provenance(results, store, shifted)))
-        _say(console, f"written to {to}: {', '.join(table.name for table in made)}, statistics, claims, provenance")
-
-
-def claims_table(decided: list[Claim]) -> Table:
-    text = Table(
-        title="Claims of the paper", title_justify="left", box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False
-    )
-    text.add_column("#", justify="right")
-    for heading, ratio in (("Claim", 3), ("Rule", 4), ("Found", 3)):
-        text.add_column(heading, ratio=ratio)
-    text.add_column("Verdict", no_wrap=True)
-    styles = {"holds": "bold green", "does not hold": "bold red", "not decidable": "yellow"}
-    for c in decided:
-        text.add_row(str(c.number), c.claim, c.rule, c.found, f"[{styles[c.verdict]}]{c.verdict}[/]")
-    return text
+        write_text(to / "claims.json", json_text([asdict(claim) for claim in claims(results)]))
+        write_text(to / "provenance.json", json_text(_provenance(results, store, options.shifted)))
+        say(console, f"written to {to}: {', '.join(table.name for table in made)}, statistics, claims, provenance")
 
 
 def _agreement_table(table: FunctionTable, cells: list[Cell]) -> Table:
@@ -120,21 +110,16 @@ def _agreement_table(table: FunctionTable, cells: list[Cell]) -> Table:
 
 
 def _agreement_csv(cells: list[Cell]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(
-        ["function", "dim", "std", "method", "ours", "se", "seeds", "printed", "allowed", "agrees", "counted"]
-    )
+    header = ["function", "dim", "std", "method", "ours", "se", "seeds", "printed", "allowed", "agrees", "counted"]
+    rows = []
     for c in cells:
         numbers = [f"{x:.6g}" for x in (c.ours, c.standard_error)]
         verdict = [f"{c.printed:g}", f"{c.allowed:.4g}", int(c.agrees), int(c.counted)]
-        writer.writerow([*c.row[:2], f"{c.row.std:g}", c.method, *numbers, c.seeds, *verdict])
-    return out.getvalue()
+        rows.append([*c.row[:2], f"{c.row.std:g}", c.method, *numbers, c.seeds, *verdict])
+    return csv_text(header, rows)
 
 
 def _provenance(results: Results, store: Store, shifted: bool) -> dict[str, Any]:
-    versions = ("gesmr", "jax", "numpy", "python", "platform", "device", "system")
-    machines = sorted({tuple(group.get(name, "") for name in versions) for group in results.provenance})
     return {
         "study": "functions, "
         + ("optima moved to draws of the initial distribution" if shifted else "as in the paper"),
@@ -142,7 +127,7 @@ def _provenance(results: Results, store: Store, shifted: bool) -> dict[str, Any]
         "methods": list(results.methods),
         "seeds": len(results.seeds),
         "runs": int(np.isfinite(results.final).sum()),
-        "machines": [dict(zip(versions, machine, strict=True)) for machine in machines],
+        "machines": machines(results.provenance),
         "seconds_per_generation": {
             str(dim): {"fixed rate": times[0], "GESMR": times[1]}
             for dim, times in ((d, t.min(axis=0).round(9).tolist()) for d, t in sorted(results.seconds.items()))
@@ -158,11 +143,3 @@ def _row(text: str) -> Row:
         return Row(function.strip().lower(), int(dim), float(std))
     except ValueError as error:
         raise LabError(f"--row must be like ackley,100,10 (function, d, std), got {text!r}") from error
-
-
-def _json(data: Any) -> str:
-    return json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _say(console: Console, message: str) -> None:
-    console.print(message, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,145 @@
+"""A view for studies whose results are a few tables and figures: they say what these are, this shows them."""
+
+import base64
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from matplotlib.figure import Figure
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from .claims import Claim
+from .errors import LabError
+from .figures import save, style
+from .output import csv_text, json_text, machines, say
+from .report.base import Chapter, Outcome, Section
+from .store import Store, StoredGroup, write_text
+from .views import Options
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class SimpleTable:
+    """A table of plain cells: text, whole numbers, and numbers that are shown with four significant digits."""
+
+    name: str  # of its files
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    note: str = ""
+
+    def text(self) -> Table:
+        """For the terminal."""
+        table = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, caption=self.note)
+        table.caption_justify = "left"
+        for i, column in enumerate(self.columns):
+            numeric = all(not isinstance(row[i], str) for row in self.rows)
+            table.add_column(column, justify="right" if numeric else "left")
+        for row in self.rows:
+            table.add_row(*map(show, row))
+        return table
+
+    def csv(self) -> str:
+        return csv_text(self.columns, [["" if cell is None else cell for cell in row] for row in self.rows])
+
+    def markdown(self) -> str:
+        lines = [self.columns, ["--"] * len(self.columns), *(tuple(map(show, row)) for row in self.rows)]
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def show(cell: Any) -> str:
+    """A cell as people read it."""
+    return "–" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+@dataclass(frozen=True)
+class StudyView(Generic[R]):
+    """What a study shows, given how to read its results `R` from the groups of a store.
+
+    `figures` maps a file's name to a caption and a figure. `claims` may be empty.
+    """
+
+    name: str
+    title: str
+    text: str  # what the reader of the report should look for
+    load: Callable[[Sequence[StoredGroup]], R]
+    summary: Callable[[R], str]  # what was run, in a line
+    make_tables: Callable[[R], Sequence[SimpleTable]]
+    make_figures: Callable[[R], Mapping[str, tuple[str, Figure]]]
+    decide: Callable[[R], Sequence[Claim]] = lambda results: ()
+
+    def tables(self, store: Store, options: Options, to: Path, console: Console) -> None:
+        made = self.make_tables(self._results(store))
+        if not made:
+            raise LabError(f"the study {self.name} has figures but no table")
+        for table in made:
+            console.print(table.text())
+            write_text(to / f"{table.name}.csv", table.csv())
+            write_text(to / f"{table.name}.md", table.markdown())
+        say(console, f"written to {to}: {', '.join(table.name for table in made)} (csv, md)")
+
+    def figures(self, store: Store, options: Options, to: Path, console: Console) -> None:
+        with style():
+            made = self.make_figures(self._results(store))
+        for name, (_, figure) in made.items():
+            save(figure, to / name)
+        say(console, f"written to {to}: {', '.join(made)} (pdf, svg, png)")
+
+    def claims(self, store: Store) -> list[Claim]:
+        return list(self.decide(self._results(store)))
+
+    def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
+        groups = list(store.groups())
+        results = self._results(store)
+        for table in self.make_tables(results):
+            write_text(to / f"{table.name}.csv", table.csv())
+        write_text(to / "claims.json", json_text([asdict(claim) for claim in self.decide(results)]))
+        provenance = {
+            "study": self.title,
+            "runs": sum(len(group.specs) for group in groups),
+            "machines": machines(group.provenance for group in groups),
+            "sessions": store.sessions(),
+        }
+        write_text(to / "provenance.json", json_text(provenance))
+        say(console, f"written to {to}: tables, claims, provenance")
+
+    def chapter(self, directory: Path) -> Chapter:
+        store = Store(directory)
+        groups = list(store.groups())
+        results = self._results(store)
+        with style():
+            figures = self.make_figures(results)
+        images = [{"caption": caption, "source": _data_uri(figure)} for caption, figure in figures.values()]
+        tables = [
+            {"title": t.title, "columns": t.columns, "rows": [list(map(show, row)) for row in t.rows], "note": t.note}
+            for t in self.make_tables(results)
+        ]
+        context = {"text": self.text, "images": images, "tables": tables}
+        return Chapter(
+            title=self.title,
+            summary=self.summary(results),
+            outcomes=[Outcome("", claim) for claim in self.decide(results)],
+            caution="",
+            sections=[Section(self.name, self.title, "simple.html.j2", context)],
+            provenance=[group.provenance for group in groups],
+            runs=sum(len(group.specs) for group in groups),
+            commands=[f"gesmr study run {self.name} --out {directory.parent}"],
+        )
+
+    def _results(self, store: Store) -> R:
+        groups = list(store.groups())
+        if not groups:
+            raise LabError(f"{store.directory} holds no results; `gesmr study run {self.name}` makes some")
+        return self.load(groups)
+
+
+def _data_uri(figure: Figure) -> str:
+    data = io.BytesIO()
+    with style():
+        figure.savefig(data, format="png", dpi=160, metadata={"Software": None})
+    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"
