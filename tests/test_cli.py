@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import re
 import signal
 import subprocess
@@ -170,8 +169,12 @@ def test_rows_that_are_not_there(home, row):
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
     out = tmp_path / "runs"
-    command = [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", *SMALL, "--threads", "1", "--out", out]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ)) as process:
+    some = ["--dims", "2", "--seeds", "2", "--methods", "SAMR,GESMR", "--threads", "1"]
+    command = [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", *some, "--out", out]
+    # A shell's background jobs ignore the signal, and so would what this test starts.
+    heed = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", heed, *command]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 240
         while not list(out.glob("functions/groups/*.json")) and time.monotonic() < deadline:
             time.sleep(0.005)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import plotly.offline
 from markupsafe import Markup
 
 from ..claims import Claim, Verdict
@@ -25,9 +24,11 @@ _PER_GROUP = ("label", "seconds")  # what of a provenance is not the machine's
 
 def render(chapters: Sequence[Chapter], directory: Path) -> str:
     """The whole page. Everything it needs is in it."""
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415 - slow to import, and only the page needs it
+
     sections = [section for chapter in chapters for section in chapter.sections]
     names = dict.fromkeys(["report.js", *(section.script for section in sections if section.script)])
-    scripts = [Markup(plotly.offline.get_plotlyjs()), *(_asset(name) for name in names)]
+    scripts = [Markup(get_plotlyjs()), *(_asset(name) for name in names)]
     return (
         _environment()
         .get_template("report.html.j2")
