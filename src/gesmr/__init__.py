@@ -1,6 +1,6 @@
 """Genetic algorithms that find their own mutation rate."""
 
-from . import noise, problems
+from . import analysis, noise, problems
 from ._pytree import pytree
 from .controllers import (
     GESMR,
@@ -36,6 +36,7 @@ __all__ = [
     "OneFifth",
     "Proposal",
     "State",
+    "analysis",
     "controller",
     "evolve",
     "noise",

@@ -178,6 +178,21 @@ def export(
     view.export(store, options, to, _console())
 
 
+@_command(app, "landscape")
+def show_landscape(
+    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="A JAX function from f[N, d] to f[N].")],
+    dim: Annotated[int, typer.Option(min=1, help="How many genes a solution has.")],
+    to: Annotated[Path, typer.Option(help="Where to write.", metavar="DIR")] = Path("landscape"),
+    samples: Annotated[int, typer.Option(min=1, help="Changes of value for each rate.")] = 2000,
+    group: Annotated[int, typer.Option(min=2, help="Children of a group, q.")] = 10,
+    std: Annotated[float, typer.Option(help="Points are drawn from N(0, std² I).")] = 1.0,
+) -> None:
+    """What mutation does to a function of yours: change of value against mutation rate, and the best rates."""
+    from .lab import landscape
+
+    landscape.show_landscape(landscape.load_callable(objective), dim, to, _console(), samples, group, std)
+
+
 @_command(app, "report")
 def write_report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where results are kept, as in runs/quick.")],
@@ -198,7 +213,10 @@ def _run(study: Study, selection: Selection, directory: Path, threads: int | Non
         raise LabError(f"--{error}") from error
     check_home(directory)
     store = Store(directory / study.name, create=True, warn=lambda line: console.print(line, style="yellow"))
-    computed = runner.run(study, specs, store, console=console, threads=threads)
+    try:
+        computed = runner.run(study, specs, store, console=console, threads=threads)
+    except ModuleNotFoundError as error:  # an extra that is not installed
+        raise LabError(str(error)) from error
     there = "all there already" if not computed else f"{computed} computed now"
     console.print(f"{study.name}: {len(specs)} runs in {store.directory}, {there}", highlight=False, soft_wrap=True)
     return computed

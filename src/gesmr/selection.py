@@ -23,7 +23,7 @@ def truncate(key: noise.Key, values: Array, pool: Array) -> Array:
     0 … 2n − 1 of `key`.
     """
     n = values.shape[0]
-    best_first = _sort(values, tie=noise.bits(key, n, start=n))
+    best_first = order(values, tie=noise.bits(key, n, start=n))
     ranks = jnp.where(lax.iota(jnp.int32, n) == 0, 0, noise.integer(noise.bits(key, n), pool))
     return best_first[ranks]
 
@@ -34,7 +34,7 @@ def lowest(key: noise.Key, values: Array) -> Array:
     return jnp.argmin(jnp.where(values == jnp.min(values), tie >> 1, jnp.uint32(0xFFFFFFFF)))
 
 
-def _sort(values: Array, tie: Array) -> Array:
+def order(values: Array, tie: Array) -> Array:
     """Indices `i32[n]` of `values` from lowest to highest, equal ones in the order of `tie` (all distinct)."""
     n = values.shape[0]
     index = lax.iota(jnp.int32, n)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rich import box
+from rich.markup import escape
 from rich.table import Table
 
 
@@ -39,5 +40,6 @@ def as_text(decided: Sequence[Claim]) -> Table:
     text.add_column("Verdict", no_wrap=True)
     styles = {Verdict.HOLDS: "bold green", Verdict.FAILS: "bold red", Verdict.UNDECIDED: "yellow"}
     for c in sorted(decided, key=lambda claim: claim.number):
-        text.add_row(str(c.number), c.claim, c.rule, c.found, f"[{styles[c.verdict]}]{c.verdict}[/]")
+        cells = map(escape, (str(c.number), c.claim, c.rule, c.found))
+        text.add_row(*cells, f"[{styles[c.verdict]}]{c.verdict}[/]")
     return text

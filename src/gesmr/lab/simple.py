@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from .claims import Claim
@@ -35,13 +36,13 @@ class SimpleTable:
 
     def text(self) -> Table:
         """For the terminal."""
-        table = Table(title=self.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, caption=self.note)
-        table.caption_justify = "left"
+        table = Table(title=escape(self.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table.caption, table.caption_justify = escape(self.note), "left"
         for i, column in enumerate(self.columns):
             numeric = all(not isinstance(row[i], str) for row in self.rows)
-            table.add_column(column, justify="right" if numeric else "left")
+            table.add_column(escape(column), justify="right" if numeric else "left")
         for row in self.rows:
-            table.add_row(*map(show, row))
+            table.add_row(*(escape(show(cell)) for cell in row))
         return table
 
     def csv(self) -> str:

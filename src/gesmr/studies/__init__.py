@@ -1,8 +1,24 @@
 """The paper's experiments as data: each study is a deterministic generator of run specifications."""
 
 from .base import Group, Program, Selection, Spec, Study, as_json, content_hash
+from .cmaes import CmaesStudy
 from .functions import FunctionsStudy
+from .groups import GroupsStudy
+from .landscape import LandscapeStudy
+from .mutations import MutationsStudy
+from .sensitivity import SensitivityStudy
+from .theorem import TheoremStudy
 
-STUDIES: dict[str, Study] = {study.name: study for study in (FunctionsStudy(),)}
+_ALL: tuple[Study, ...] = (
+    FunctionsStudy(),
+    MutationsStudy(),
+    LandscapeStudy(),
+    TheoremStudy(),
+    GroupsStudy(),
+    SensitivityStudy(),
+    CmaesStudy(),
+)
+
+STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
 
 __all__ = ["STUDIES", "Group", "Program", "Selection", "Spec", "Study", "as_json", "content_hash"]

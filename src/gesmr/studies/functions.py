@@ -27,6 +27,7 @@ from .lanes import (
     deserves_own_program,
     lanes,
     memory_per_lane,
+    step_lengths,
 )
 
 GENERATIONS = {2: 100, 30: 300, 100: 1000, 1000: 2500}  # T of each dimension
@@ -82,9 +83,9 @@ class FunctionsStudy:
 
     def specs(self, selection: Selection) -> Sequence[Run | Cost]:
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
-        dims = _subset("dims", selection.dims, tuple(d for d in GENERATIONS if d <= 100 or not quick), GENERATIONS)
-        functions = _subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
-        methods = _subset("methods", selection.methods, METHODS, METHODS)
+        dims = subset("dims", selection.dims, tuple(d for d in GENERATIONS if d <= 100 or not quick), GENERATIONS)
+        functions = subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
+        methods = subset("methods", selection.methods, METHODS, METHODS)
         default_seeds = 5 if quick else 40
         seeds = default_seeds if selection.seeds is None else _checks.integer("seeds", selection.seeds, 1, 2**31 - 1)
         runs: list[Run | Cost] = [
@@ -116,7 +117,7 @@ class FunctionsStudy:
         groups: list[RunGroup] = []
         for (function, dim, shifted, generations, _, pairs), methods in batches.items():
             most = max(1, memory // memory_per_lane(dim, _ways(methods)))
-            for part in _parts(pairs, most):
+            for part in parts(pairs, most):
                 groups.append(RunGroup(function, dim, shifted, generations, tuple(methods), part))
         groups.sort(key=lambda group: -group.dim)
         return [*groups, *(CostGroup(spec) for spec in specs if isinstance(spec, Cost))]
@@ -177,11 +178,12 @@ class RunGroup:
 
     def _advances(self, ways: int) -> list[Advance]:
         """The programs of a whole run, step by step."""
-        whole, left = divmod(self.generations, STEP)
-        steps = [STEP] * whole + [left] * (left > 0)
         at_once = LAMR().grid if self._method == "LAMR-100" else ways
         only = self.function if deserves_own_program(self.dim, len(self.pairs) * at_once) else None
-        return [Advance(self._method, self.dim, len(self.pairs), ways, step, only) for step in steps]
+        return [
+            Advance(self._method, self.dim, len(self.pairs), ways, step, only)
+            for step in step_lengths(self.generations)
+        ]
 
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
         stds, seeds = zip(*self.pairs, strict=True)
@@ -288,14 +290,14 @@ def _ways(methods: Iterable[str]) -> int:
     return sum(OFMR().grid if method in ("OFMR", "LAMR-100") else 1 for method in methods)
 
 
-def _parts(items: tuple, most: int) -> list[tuple]:
+def parts(items: tuple, most: int) -> list[tuple]:
     """`items` in parts of at most `most`, as even as can be."""
     count = -(-len(items) // most)
     size = -(-len(items) // count)
     return [items[i : i + size] for i in range(0, len(items), size)]
 
 
-def _subset(name: str, chosen: tuple | None, default: tuple, known: Iterable) -> tuple:
+def subset(name: str, chosen: tuple | None, default: tuple, known: Iterable) -> tuple:
     """`chosen`, in the study's order, if every one is known."""
     if chosen is None:
         return default

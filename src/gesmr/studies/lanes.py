@@ -32,6 +32,7 @@ FIXED_RATES = ("FMR", "1CMR", "OFMR")  # one program serves these: a rate is a f
 
 # Above so many genes in a batch a GPU saves more by a program for one function alone than that program costs.
 _OWN_PROGRAM_ABOVE = 2e7
+_GENES_ON_A_CPU = 1_000_000  # at once: a few megabytes, which caches hold
 
 
 class Lanes(NamedTuple):
@@ -91,7 +92,7 @@ class First:
     lanes: int
 
     def compile(self) -> Callable:
-        return _compile(self.function, _lanes_shape(self.dim, self.lanes))
+        return compile_for(self.function, lanes_shape(self.dim, self.lanes))
 
     def function(self, lanes: Lanes) -> tuple[Array, Array]:
         def first(std: Array, shift: Array, key: noise.Key) -> tuple[Array, Array]:
@@ -110,9 +111,9 @@ class Enter:
     lanes: int
 
     def compile(self) -> Callable:
-        population = _shape(self.lanes, NUM_CHILDREN + 1, self.dim)
-        fitness = _shape(self.lanes, NUM_CHILDREN + 1)
-        return _compile(self.function, _keys_shape(self.lanes), population, fitness)
+        population = shape(self.lanes, NUM_CHILDREN + 1, self.dim)
+        fitness = shape(self.lanes, NUM_CHILDREN + 1)
+        return compile_for(self.function, keys_shape(self.lanes), population, fitness)
 
     def function(self, key: noise.Key, population: Array, fitness: Array) -> State:
         return jax.vmap(_ga(self.method).init)(key, population, fitness)
@@ -127,7 +128,7 @@ class Branch:
     lanes: int
 
     def compile(self) -> Callable:
-        return _compile(self.function, _state_shape("FMR", self.dim, self.lanes))
+        return compile_for(self.function, state_shape("FMR", self.dim, self.lanes))
 
     @property
     def ways(self) -> int:
@@ -159,7 +160,7 @@ class Settle:
     lanes: int
 
     def compile(self) -> Callable:
-        return _compile(self.function, _state_shape("FMR", self.dim, self.lanes), _shape(OFMR().grid, self.lanes))
+        return compile_for(self.function, state_shape("FMR", self.dim, self.lanes), shape(OFMR().grid, self.lanes))
 
     def function(self, states: State, values: Array) -> State:
         return jax.vmap(OFMR().choose, in_axes=(0, 1))(states, values)
@@ -177,8 +178,8 @@ class Advance:
     only: str | None = None  # the one function it is for; None: any
 
     def compile(self) -> Callable:
-        states = _state_shape(self.method, self.dim, self.ways * self.lanes)
-        return _compile(self.function, states, _lanes_shape(self.dim, self.lanes), donate=(0,))
+        states = state_shape(self.method, self.dim, self.ways * self.lanes)
+        return compile_for(self.function, states, lanes_shape(self.dim, self.lanes), donate=(0,))
 
     def function(self, states: State, lanes: Lanes) -> tuple[State, Array, Array]:
         """The states after, and the histories `f[ways · L, generations]` of elite value and mean log rate."""
@@ -198,6 +199,21 @@ def deserves_own_program(dim: int, populations: int) -> bool:
     return jax.default_backend() != "cpu" and populations * NUM_CHILDREN * dim > _OWN_PROGRAM_ABOVE
 
 
+def most_lanes(num_children: int, dim: int, memory: int) -> int:
+    """How many runs to compute at once: two buffers of the population, and what selection and evaluation need."""
+    genes = (num_children + 1) * dim
+    most = memory // (16 * genes + 64 * num_children)
+    if jax.default_backend() == "cpu":
+        most = min(most, _GENES_ON_A_CPU // genes)
+    return max(1, most)
+
+
+def step_lengths(generations: int) -> list[int]:
+    """A run in steps of `STEP` generations, and what is left."""
+    whole, left = divmod(generations, STEP)
+    return [STEP] * whole + [left] * (left > 0)
+
+
 def memory_per_lane(dim: int, ways: int) -> int:
     """Bytes, roughly: two buffers of the population and what evaluating it needs."""
     return 4 * 4 * (NUM_CHILDREN + 1) * dim * ways
@@ -211,25 +227,26 @@ def _ga(method: str) -> GA:
 _TRACING = threading.Lock()
 
 
-def _compile(function: Callable, *shapes: Any, donate: tuple[int, ...] = ()) -> Callable:
+def compile_for(function: Callable, *shapes: Any, donate: tuple[int, ...] = ()) -> Callable:
+    """`function` compiled for arguments of these shapes; those in `donate` lend their memory to the results."""
     with _TRACING:
         lowered = jax.jit(function, donate_argnums=donate).lower(*shapes)
     return lowered.compile()
 
 
-def _shape(*shape: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(shape, dtype)
+def shape(*sizes: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(sizes, dtype)
 
 
-def _keys_shape(lanes: int) -> noise.Key:
-    return noise.Key(_shape(lanes, dtype=jnp.uint32), _shape(lanes, dtype=jnp.uint32))  # type: ignore[arg-type]
+def keys_shape(lanes: int) -> noise.Key:
+    return noise.Key(shape(lanes, dtype=jnp.uint32), shape(lanes, dtype=jnp.uint32))  # type: ignore[arg-type]
 
 
-def _lanes_shape(dim: int, lanes: int) -> Any:
-    return Lanes(_shape(dtype=jnp.int32), _shape(lanes), _shape(lanes, dim), _keys_shape(lanes))  # type: ignore[arg-type]
+def lanes_shape(dim: int, lanes: int) -> Any:
+    return Lanes(shape(dtype=jnp.int32), shape(lanes), shape(lanes, dim), keys_shape(lanes))  # type: ignore[arg-type]
 
 
-def _state_shape(method: str, dim: int, lanes: int) -> Any:
+def state_shape(method: str, dim: int, lanes: int) -> Any:
     enter = Enter(method, dim, lanes)
-    arguments = (_keys_shape(lanes), _shape(lanes, NUM_CHILDREN + 1, dim), _shape(lanes, NUM_CHILDREN + 1))
+    arguments = (keys_shape(lanes), shape(lanes, NUM_CHILDREN + 1, dim), shape(lanes, NUM_CHILDREN + 1))
     return jax.eval_shape(enter.function, *arguments)

@@ -1,0 +1,208 @@
+"""E[Δ], E[min Δ] and E[max Δ] as functions of the mutation rate, sampled in batches."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+
+from .. import _checks, noise
+from ..evolve import Objective, as_pytree
+from .density import Bins, Density, bins_for, counts
+from .samples import DrawPoint, check_draw_point, check_objective, lane_deltas
+
+Step = Callable[[noise.Key, Array], Array]  # keys u32[L] and rates f[L] to changes f[L, 2, q]
+
+_GENES_AT_ONCE = 2**22
+_PILOT_POINTS = 8  # per rate, to choose bins by
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Means over points x of what mutation does to f(x), for each of S rates, with their standard errors.
+
+    All arrays are `[S]`. Every point has two groups of q mutants. Points and groups are drawn anew for every rate, so
+    the errors of different rates are independent.
+    """
+
+    rates: np.ndarray
+    group: int  # q
+    mean: np.ndarray  # E[Δ]
+    lowest: np.ndarray  # E[min of q]
+    highest: np.ndarray  # E[max of q]
+    mean_error: np.ndarray
+    lowest_error: np.ndarray
+    highest_error: np.ndarray
+    counted: np.ndarray  # i64, changes that are finite
+    dropped: np.ndarray  # i64, changes that are not
+    density: Density | None = None
+
+
+def objective_curves(
+    objective: Objective,
+    draw_point: DrawPoint,
+    rates: Any,
+    *,
+    samples: int,
+    group: int = 10,
+    key: Any,
+    batch: int | None = None,
+    bins: Bins | int | None = None,
+) -> Curves:
+    """E[Δ], E[min_q Δ] and E[max_q Δ] for every rate of `rates f[S]`, which increase.
+
+    `objective` maps `f[N, d]` to `f[N]`; `draw_point(key, n)` draws n points `f[n, d]` from a `noise.Key`, as `init` of
+    a problem does. For every rate there are `samples` mutants: of samples / 2q points, each mutated by q independent
+    steps ε and by the same steps turned round. `bins` adds the density of Δ; a number of bins lets a few points
+    choose the range. Everything is computed in the dtype of the points.
+
+    A change that is not finite is dropped: a group's mean, minimum and maximum are those of its finite changes, a
+    group or point without any is left out, and where nothing is left the curves are NaN. `dropped` says how many.
+
+    `batch` mutants are made at a time (by default four million genes' worth), which changes no draw. Memory is
+    about 6 · batch · d numbers and what `objective` needs for so many. One program per batch, d and q.
+    """
+    rates = check_rates(rates)
+    group = _checks.integer("group", group, 1)
+    samples = _checks.integer("samples", samples, 4 * group)
+    if samples % (2 * group):
+        raise ValueError(f"samples must be a multiple of 2 · group = {2 * group}, got {samples}")
+    dim, dtype = check_draw_point(draw_point)
+    batch = max(_GENES_AT_ONCE // dim, 2 * group) if batch is None else _checks.integer("batch", batch, 2 * group)
+    points = samples // (2 * group)
+    lanes = min(batch // (2 * group), points * len(rates))
+    check_objective(objective, dim, lanes * (1 + 2 * group), dtype)
+    step = partial(_step, as_pytree(objective), _as_pytree(draw_point), group)
+    return stream(step, noise.key(key), rates, points, group, lanes, bins)
+
+
+def best_rates(curves: Curves) -> tuple[float, float]:
+    """(σ*_mean, σ*_min): the rates at which E[Δ] and E[min Δ] are lowest. Rates where these are NaN do not count."""
+    found = []
+    for name in ("mean", "lowest"):
+        values = np.asarray(getattr(curves, name))
+        if np.isnan(values).all():
+            raise ValueError(f"curves must be finite for some rate, got {name} = NaN for all {len(values)}")
+        found.append(float(curves.rates[np.nanargmin(values)]))
+    return found[0], found[1]
+
+
+def check_rates(rates: Any) -> np.ndarray:
+    _checks.real("rates", rates, 0.0)
+    array = np.asarray(rates, np.float64)
+    if array.ndim != 1 or array.size == 0 or (np.diff(array) <= 0).any():
+        raise ValueError(f"rates must be one or more increasing numbers, got {rates!r}")
+    return array
+
+
+def stream(
+    step: Step,
+    key: noise.Key,
+    rates: np.ndarray,
+    points: int,
+    group: int,
+    lanes: int,
+    bins: Bins | int | None,
+    tick: Callable[[int], None] = lambda lanes: None,
+) -> Curves:
+    """Curves from `points` points for each rate, `lanes` points in one call of `step`. `tick` hears of each call."""
+    if isinstance(bins, int | np.integer):
+        pilot = np.full((len(rates), _PILOT_POINTS * 2 * group), np.nan)
+        far_end = np.uint32(2**32 - 1) - np.arange(_PILOT_POINTS, dtype=np.uint32)
+        done = np.zeros(len(rates), int)
+        for rate, changes in _batches(step, key, rates, far_end, lanes):
+            for r, change in zip(rate, changes.reshape(len(rate), -1), strict=True):
+                pilot[r, done[r] : done[r] + change.size] = change
+                done[r] += change.size
+        bins = bins_for(pilot, _checks.integer("bins", bins, 1))
+    sums = _Sums(rates, group, bins)
+    for rate, changes in _batches(step, key, rates, np.arange(points, dtype=np.uint32), lanes):
+        sums.add(rate, changes)
+        tick(len(rate))
+    return sums.curves()
+
+
+def _batches(
+    step: Step, key: noise.Key, rates: np.ndarray, points: np.ndarray, lanes: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Indices `i[L]` of rates and changes `f[L, 2, q]` of all points at all rates, L = `lanes` or what is left.
+
+    The last call is filled up with repetitions, so that all have one shape. Results are fetched one call late, so
+    that the device need not wait.
+    """
+    total = len(points) * len(rates)
+    waiting: tuple[np.ndarray, Array] | None = None
+    for start in range(0, total, lanes):
+        point, rate = np.divmod(np.minimum(np.arange(start, start + lanes), total - 1), len(rates))
+        keys = _lane_keys(key, points[point], rate.astype(np.uint32))
+        result = rate[: total - start], step(keys, jnp.asarray(rates[rate], float))
+        if waiting is not None:
+            yield waiting[0], np.asarray(waiting[1])[: len(waiting[0])]
+        waiting = result
+    if waiting is not None:
+        yield waiting[0], np.asarray(waiting[1])[: len(waiting[0])]
+
+
+_lane_keys = jax.jit(noise.fold_in)  # apart from the step, which derives from them: see docs/architecture.md
+
+
+def _as_pytree(draw_point: DrawPoint) -> DrawPoint:
+    """As `as_pytree`; of a method, such as the `init` of a problem, the object is data."""
+    owner = getattr(draw_point, "__self__", None)
+    return as_pytree(draw_point) if owner is None else Partial(draw_point.__func__, owner)  # type: ignore[attr-defined]
+
+
+@partial(jax.jit, static_argnums=2)
+def _step(objective: Objective, draw_point: DrawPoint, group: int, keys: noise.Key, rates: Array) -> Array:
+    return lane_deltas(objective, draw_point, group, keys, rates)
+
+
+class _Sums:
+    """Adds up batches of changes in double precision."""
+
+    def __init__(self, rates: np.ndarray, group: int, bins: Bins | None):
+        self._rates, self._group, self._bins = rates, group, bins
+        size = len(rates)
+        self._sums = np.zeros((3, 3, size))  # of mean, lowest, highest: how many points, sum, sum of squares
+        self._counted, self._dropped = np.zeros((2, size), np.int64)
+        edges = () if bins is None else (bins.linear, bins.symlog)
+        self._histograms = [np.zeros((size, len(e) + 1), np.int64) for e in edges]
+
+    def add(self, rate: np.ndarray, changes: np.ndarray) -> None:
+        """Indices `i[L]` of rates and changes `f[L, 2, q]`."""
+        changes = changes.astype(np.float64)
+        finite = np.isfinite(changes)
+        size = len(self._rates)
+        number = finite.sum(axis=(1, 2))
+        self._counted += np.bincount(rate, number, size).astype(np.int64)
+        self._dropped += np.bincount(rate, finite[0].size - number, size).astype(np.int64)
+        groups = finite.any(axis=2)
+        many = np.maximum(groups.sum(axis=1), 1)
+        there = number > 0
+        mean = np.where(finite, changes, 0).sum(axis=(1, 2)) / np.maximum(number, 1)
+        lowest = np.where(groups, np.where(finite, changes, np.inf).min(axis=2), 0).sum(axis=1) / many
+        highest = np.where(groups, np.where(finite, changes, -np.inf).max(axis=2), 0).sum(axis=1) / many
+        for sums, values in zip(self._sums, (mean, lowest, highest), strict=True):
+            for i, weights in enumerate((there, values, values**2)):
+                sums[i] += np.bincount(rate, weights, size)
+        if self._bins is not None:
+            which = np.broadcast_to(rate[:, None, None], changes.shape)[finite]
+            for i, edges in enumerate((self._bins.linear, self._bins.symlog)):
+                self._histograms[i] += counts(changes[finite], which, edges, size)
+
+    def curves(self) -> Curves:
+        number, total, squares = self._sums.transpose(1, 0, 2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            middle = total / number
+            variance = np.maximum(squares - number * middle**2, 0) / (number - 1)
+            error = np.sqrt(variance / number)
+        density = None if self._bins is None else Density(self._bins, *self._histograms)
+        names = "mean", "lowest", "highest"
+        values = dict(zip(names, middle, strict=True)) | dict(zip((f"{n}_error" for n in names), error, strict=True))
+        given = {"counted": self._counted, "dropped": self._dropped, "density": density}
+        return Curves(rates=self._rates, group=self._group, **values, **given)

@@ -1,0 +1,434 @@
+"""GESMR against CMA-ES (pycma) in 100 dimensions: value for evaluations and for seconds, and what a generation costs.
+
+Neither is tuned. CMA-ES has pycma's defaults but a population of 101, as many as GESMR holds; it starts at the first
+member of GESMR's first population, with σ₀ = std, and stops when pycma says so. It computes and is evaluated in
+float64, GESMR in float32, by the same formulas.
+"""
+
+import importlib
+import os
+import time
+import tracemalloc
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .. import _checks
+from ..problems.functions import AS_PRINTED
+from .base import Compiled, Group, Program, Selection, Spec, Tick
+from .lanes import NUM_CHILDREN, STEP, Advance, Enter, First, lanes
+
+FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
+METHODS = ("GESMR", "CMA-ES", "sep-CMA-ES")  # axis 1 of a duel's arrays
+COMPARISONS = ("paper", "time", "evaluations")  # what CMA-ES gets: 50 generations, as long, as many evaluations
+SHORT = 50  # generations of CMA-ES in the paper's comparison
+POPULATION = NUM_CHILDREN + 1
+POINTS = 200  # of a curve that are kept, and generation `SHORT`
+DIMS = (10, 100, 1000, 10_000)  # where a generation's cost is measured
+REVISION = 1  # raised when the same specification would give other random draws
+
+# Doubles of full CMA-ES at its peak, fitted to the resident memory of pycma 4.5 at d = 1000 (8.0 d² in all, of which
+# numpy's eigh takes three matrices for itself) and of separable CMA-ES at d = 1000 and 10,000.
+_MATRICES, _POPULATIONS = 7, 9
+_EIGH_MATRICES = 3  # a copy and LAPACK's workspace, which tracemalloc does not see
+_SHARE_OF_MEMORY = 4  # full CMA-ES may have a quarter of the machine's
+
+
+@dataclass(frozen=True)
+class Duel:
+    """GESMR, CMA-ES and separable CMA-ES from one start, one after the other."""
+
+    kind: ClassVar[str] = "duel"
+    function: str
+    std: float
+    shifted: bool
+    seed: int
+    cmaes_generations: int  # at equal evaluations
+    gesmr_generations: int = 1000
+    dim: int = 100
+    num_children: int = NUM_CHILDREN
+    revision: int = REVISION
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Time and memory of a generation of one method on Sphere."""
+
+    kind: ClassVar[str] = "generation"
+    method: str
+    dim: int
+    generations: int  # in a turn; full CMA-ES decomposes its matrix about once in d/530 generations
+    turns: int  # that are measured, after one that is not
+    num_children: int = NUM_CHILDREN
+    revision: int = REVISION
+
+
+class CmaesStudy:
+    name: ClassVar[str] = "cmaes"
+    title: ClassVar[str] = "GESMR against CMA-ES: equal time, equal evaluations, cost of a generation, claim 13"
+    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+
+    def specs(self, selection: Selection) -> Sequence[Duel | Cost]:
+        selection.check("cmaes", ("functions", "seeds"))
+        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
+        functions = FUNCTIONS if selection.functions is None else selection.functions
+        for function in functions:
+            _checks.choice("functions", function, FUNCTIONS)
+        seeds = {False: 3, True: 2} if quick else {False: 10, True: 10}  # by shifted
+        if selection.seeds is not None:
+            seeds = dict.fromkeys(seeds, _checks.integer("seeds", selection.seeds, 1, 2**31 - 1))
+        duels = [
+            Duel(function, std, shifted, seed, cmaes_generations=500 if quick and shifted else 1000)
+            for shifted in (False, True)
+            for std in ((1.0,) if quick else (1.0, 10.0))
+            for function in FUNCTIONS
+            if function in functions
+            for seed in range(seeds[shifted])
+        ]
+        return [*duels, *(_cost(method, dim) for method in METHODS for dim in _dims(method, quick))]
+
+    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+        """Duels that differ in their seed alone together; every cost by itself."""
+        if specs:
+            for module in ("cma", "threadpoolctl"):  # missed before anything is computed
+                _extra(module)
+        duels: dict[tuple, list[Duel]] = defaultdict(list)
+        for spec in specs:
+            if isinstance(spec, Duel):
+                what = spec.function, spec.std, spec.shifted, spec.cmaes_generations, spec.gesmr_generations, spec.dim
+                duels[what].append(spec)
+        costs = [CostGroup(spec) for spec in specs if isinstance(spec, Cost)]
+        return [*(DuelGroup(tuple(group)) for group in duels.values()), *costs]
+
+
+def _dims(method: str, quick: bool) -> tuple[int, ...]:
+    """Full CMA-ES needs minutes for a generation at the last, where there is memory for it at all."""
+    return DIMS[:-1] if quick and method == "CMA-ES" else DIMS
+
+
+def _cost(method: str, dim: int) -> Cost:
+    widest = dim == DIMS[-1]
+    if method == "CMA-ES":
+        return Cost(method, dim, {10: 50, 100: 50, 1000: 4, 10_000: 20}[dim], turns=1 if widest else 3)
+    return Cost(method, dim, 10 if method == "sep-CMA-ES" else 20 if widest else STEP, turns=3 if widest else 5)
+
+
+class Trace(NamedTuple):
+    """A run, generation by generation. Evaluations and seconds are up to the end of the generation."""
+
+    generation: np.ndarray  # i[G]  GESMR counts its first population as generation 0
+    evaluations: np.ndarray  # i[G]
+    seconds: np.ndarray  # f[G]
+    best: np.ndarray  # f[G]  so far
+    stopped: str = ""  # pycma's reasons, if it stopped by itself
+
+
+def full_cmaes(start: np.ndarray, std: float, seed: int, population: int = POPULATION) -> Any:
+    """pycma's strategy at `start` f[d], with its defaults; MemoryError before it is made if d is too large."""
+    check_memory(len(start), population)
+    return _strategy(start, std, seed, population, separable=False)
+
+
+def separable_cmaes(start: np.ndarray, std: float, seed: int, population: int = POPULATION) -> Any:
+    """pycma's strategy with a diagonal covariance matrix, at `start` f[d]."""
+    return _strategy(start, std, seed, population, separable=True)
+
+
+STRATEGIES: dict[str, Callable[..., Any]] = {"CMA-ES": full_cmaes, "sep-CMA-ES": separable_cmaes}
+
+
+def memory_needed(dim: int, population: int = POPULATION) -> int:
+    """Bytes full CMA-ES holds at its peak, roughly."""
+    return 8 * (_MATRICES * dim**2 + _POPULATIONS * population * dim)
+
+
+def check_memory(dim: int, population: int = POPULATION) -> None:
+    """Refuse dimensions in which full CMA-ES would take more than a quarter of the machine's memory."""
+    needed, there = memory_needed(dim, population), _machine_memory()
+    if needed > there // _SHARE_OF_MEMORY:
+        raise MemoryError(
+            f"full CMA-ES in {dim:,} dimensions needs {needed / 2**30:,.1f} GiB, more than a quarter of this machine's "
+            f"{there / 2**30:,.1f} GiB; use separable_cmaes, or fewer dimensions"
+        )
+
+
+def _machine_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**33
+
+
+def _extra(module: str) -> Any:
+    """pycma, or what limits its threads: not part of the core, and slow to import."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ModuleNotFoundError(f"the study cmaes needs the package {module}: pip install 'gesmr[cma]'") from error
+
+
+def _one_thread() -> Any:
+    """A context in which NumPy's BLAS has one thread, as pycma's users are told to have it.
+
+    Its matrices are small: more threads wait for one another, on a busy machine for a hundred times the work.
+    """
+    return _extra("threadpoolctl").threadpool_limits(1, user_api="blas")
+
+
+def _strategy(start: np.ndarray, std: float, seed: int, population: int, separable: bool) -> Any:
+    """Draws come from a generator of its own: pycma would seed NumPy's global one, which threads share."""
+    options = {
+        "popsize": population,
+        "CMA_diagonal": separable,
+        "seed": np.nan,
+        "randn": np.random.RandomState(seed).randn,
+        "verbose": -10,
+    }
+    return _extra("cma").CMAEvolutionStrategy(np.asarray(start, np.float64), std, options)
+
+
+@partial(jax.jit, static_argnums=0)
+def _value(function: str, population: Array, shift: Array) -> Array:
+    return AS_PRINTED[function].value(population - shift)
+
+
+def objective(function: str, shift: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """The function as printed, for pycma: populations f64[n, d] → values f64[n]."""
+
+    def values(population: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            return np.asarray(_value(function, jnp.asarray(population, jnp.float64), jnp.asarray(shift, jnp.float64)))
+
+    return values
+
+
+def run_cmaes(
+    start: Callable[[], Any],
+    objective: Callable[[np.ndarray], np.ndarray],
+    generations: int,
+    seconds: float = 0.0,
+    tick: Tick = lambda work: None,
+) -> Trace:
+    """A strategy from its start until it has had both `generations` and `seconds`, or stops by itself."""
+    clock, best, stopped = [], [], ""
+    begin = time.perf_counter()
+    strategy = start()
+    while not stopped and (len(best) < generations or clock[-1] < seconds):
+        value = _generation(strategy, objective)
+        best.append(min(value, best[-1]) if best else value)
+        stopped = " ".join(strategy.stop())
+        clock.append(time.perf_counter() - begin)
+        tick(1.0 if len(best) <= generations else 0.0)
+    tick(max(generations - len(best), 0))
+    generation = np.arange(1, len(best) + 1)
+    return Trace(generation, strategy.popsize * generation, np.array(clock), np.array(best), stopped)
+
+
+def _generation(strategy: Any, objective: Callable[[np.ndarray], np.ndarray]) -> float:
+    """The best value of one generation."""
+    population = strategy.ask()
+    values = objective(np.asarray(population))
+    strategy.tell(population, values.tolist())
+    return float(values.min())
+
+
+@dataclass(frozen=True)
+class DuelGroup:
+    """Duels that differ in their seed alone."""
+
+    specs: tuple[Duel, ...]
+    alone: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:
+        one = self.specs[0]
+        where = "shifted " if one.shifted else ""
+        return f"{where}{one.function} std={one.std:g}: {', '.join(METHODS)}, {len(self.specs)} seeds"
+
+    @property
+    def work(self) -> float:
+        return float(2 * len(self.specs) * self.specs[0].cmaes_generations * self._genes)
+
+    @property
+    def _genes(self) -> int:
+        return POPULATION * self.specs[0].dim
+
+    @property
+    def programs(self) -> list[Program]:
+        dim = self.specs[0].dim
+        return [First(dim, 1), Enter("GESMR", dim, 1), *dict.fromkeys(self._advances)]
+
+    @property
+    def _advances(self) -> list[Advance]:
+        """The programs of a whole run of GESMR, step by step."""
+        whole, left = divmod(self.specs[0].gesmr_generations, STEP)
+        steps = [STEP] * whole + [left] * (left > 0)
+        return [Advance("GESMR", self.specs[0].dim, 1, generations=step) for step in steps]
+
+    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+        """`generation`, `evaluations`, `seconds` and `best` [S, methods, POINTS + 1], padded with −1 and NaN;
+        `values` and `reached` (generations) [S, comparisons, methods]; `stopped` [S, methods]."""
+        self._gesmr(compiled, self.specs[0])  # warms up
+        with _one_thread():
+            summaries = [_summary(self._duel(compiled, tick, spec), spec.cmaes_generations) for spec in self.specs]
+        return {name: np.stack([summary[name] for summary in summaries]) for name in summaries[0]}
+
+    def _duel(self, compiled: Compiled, tick: Tick, spec: Duel) -> list[Trace]:
+        gesmr, start, shift = self._gesmr(compiled, spec)
+        evaluate = objective(spec.function, shift)
+        traces = [gesmr]
+        for method in METHODS[1:]:
+            begin = partial(STRATEGIES[method], start, spec.std, spec.seed)
+            run_cmaes(begin, evaluate, 2)  # warms up
+            count = partial(_times, tick, self._genes)
+            traces.append(run_cmaes(begin, evaluate, spec.cmaes_generations, gesmr.seconds[-1], count))
+        return traces
+
+    def _gesmr(self, compiled: Compiled, spec: Duel) -> tuple[Trace, np.ndarray, np.ndarray]:
+        """A run of GESMR, with the first member of its first population and the shift, f[d]."""
+        data = jax.block_until_ready(lanes(spec.function, spec.dim, [spec.std], [spec.seed], spec.shifted))
+        first, enter = compiled(First(spec.dim, 1)), compiled(Enter("GESMR", spec.dim, 1))
+        advances = [(program.generations, compiled(program)) for program in self._advances]
+        done, clock = [0], [0.0]
+        begin = time.perf_counter()
+        population, fitness = first(data)
+        start = np.asarray(population[0, 0])
+        states, best = enter(data.key, population, fitness), [np.min(fitness, axis=1)]
+        for generations, advance in advances:
+            states, elite, _ = advance(states, data)
+            best.append(np.asarray(elite[0]))
+            done.append(done[-1] + generations)
+            clock.append(time.perf_counter() - begin)
+        generation = np.arange(spec.gesmr_generations + 1)
+        seconds = np.interp(generation, done, clock)
+        evaluations = POPULATION + NUM_CHILDREN * generation
+        values = np.concatenate(best).astype(np.float64)
+        return Trace(generation, evaluations, seconds, values), start, np.asarray(data.shift[0])
+
+
+def _times(tick: Tick, genes: int, generations: float) -> None:
+    tick(genes * generations)
+
+
+def _summary(traces: Sequence[Trace], cmaes_generations: int) -> dict[str, np.ndarray]:
+    """What is kept of a duel's traces, in the order of `METHODS`."""
+    kept = [_kept(len(trace.best)) for trace in traces]
+    arrays: dict[str, np.ndarray] = {
+        name: np.stack([_padded(getattr(t, name)[k], empty) for t, k in zip(traces, kept, strict=True)])
+        for name, empty in (("generation", -1), ("evaluations", -1), ("seconds", np.nan), ("best", np.nan))
+    }
+    gesmr, *others = traces
+    whole = len(gesmr.best) - 1
+    places = {
+        "paper": [whole, *(min(SHORT, len(t.best)) - 1 for t in others)],
+        "time": [whole, *(int(np.searchsorted(t.seconds, gesmr.seconds[-1], side="right")) - 1 for t in others)],
+        "evaluations": [min(whole, cmaes_generations), *(min(cmaes_generations, len(t.best)) - 1 for t in others)],
+    }
+    at = [[(t, i) for t, i in zip(traces, places[name], strict=True)] for name in COMPARISONS]
+    arrays["values"] = np.array([[t.best[i] if i >= 0 else np.nan for t, i in row] for row in at])
+    arrays["reached"] = np.array([[t.generation[i] if i >= 0 else 0 for t, i in row] for row in at])
+    arrays["stopped"] = np.array([t.stopped for t in traces], "U60")
+    return arrays
+
+
+def _kept(generations: int) -> np.ndarray:
+    """Which of a run's generations are kept: ever fewer, the first, the last, and CMA-ES's `SHORT`-th."""
+    spread = np.round(np.geomspace(1, generations, POINTS)).astype(int)
+    return np.unique([*spread, min(SHORT, generations)]) - 1
+
+
+def _padded(values: np.ndarray, empty: float) -> np.ndarray:
+    return np.concatenate([values, np.full(POINTS + 1 - len(values), empty, values.dtype)])
+
+
+@dataclass(frozen=True)
+class CostGroup:
+    spec: Cost
+    alone: ClassVar[bool] = True
+
+    @property
+    def label(self) -> str:
+        return f"a generation of {self.spec.method} d={self.spec.dim}"
+
+    @property
+    def specs(self) -> list[Cost]:
+        return [self.spec]
+
+    @property
+    def work(self) -> float:
+        return float((self.spec.turns + 1) * self._genes)
+
+    @property
+    def _genes(self) -> int:
+        """In a turn."""
+        return NUM_CHILDREN * self.spec.dim * self.spec.generations
+
+    @property
+    def programs(self) -> list[Program]:
+        if self.spec.method != "GESMR":
+            return []
+        dim = self.spec.dim
+        return [First(dim, 1), Enter("GESMR", dim, 1), Advance("GESMR", dim, 1, generations=self.spec.generations)]
+
+    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+        """`seconds` per generation `f[1, turns]` and `bytes f[1]` at the peak; NaN if there is not enough memory."""
+        try:
+            seconds, size = self._gesmr(compiled, tick) if self.spec.method == "GESMR" else self._cmaes(tick)
+        except MemoryError:
+            seconds, size = np.full(self.spec.turns, np.nan), np.nan
+            tick(self.work)
+        return {"seconds": np.asarray(seconds)[None], "bytes": np.array([size], np.float64)}
+
+    def _turns(self, turn: Callable[[], None], tick: Tick) -> np.ndarray:
+        seconds = []
+        for _ in range(self.spec.turns + 1):
+            begin = time.perf_counter()
+            turn()
+            seconds.append((time.perf_counter() - begin) / self.spec.generations)
+            tick(self._genes)
+        return np.array(seconds[1:])  # without the first, which warms up
+
+    def _gesmr(self, compiled: Compiled, tick: Tick) -> tuple[np.ndarray, float]:
+        first, enter, advance = map(compiled, self.programs)
+        data = lanes("sphere", self.spec.dim, [1.0], [0], False)
+        states = enter(data.key, *first(data))
+
+        def turn() -> None:
+            nonlocal states
+            states, *_ = jax.block_until_ready(advance(states, data))
+
+        used: Any = advance.memory_analysis()  # type: ignore[attr-defined]
+        outside = used.argument_size_in_bytes + used.output_size_in_bytes - used.alias_size_in_bytes
+        return self._turns(turn, tick), float(outside + used.temp_size_in_bytes)
+
+    def _cmaes(self, tick: Tick) -> tuple[np.ndarray, float]:
+        dim = self.spec.dim
+        start = np.random.default_rng(0).standard_normal(dim)
+        evaluate = objective("sphere", np.zeros(dim))
+        begin = partial(STRATEGIES[self.spec.method], start, 1.0, 0)
+        with _one_thread():
+            seconds = self._turns(partial(_generations, begin(), evaluate, self.spec.generations), tick)
+            peak = _traced_memory(begin, evaluate)
+        return seconds, float(peak + (8 * _EIGH_MATRICES * dim**2 if self.spec.method == "CMA-ES" else 0))
+
+
+def _generations(strategy: Any, evaluate: Callable, count: int) -> None:
+    for _ in range(count):
+        _generation(strategy, evaluate)
+
+
+def _traced_memory(begin: Callable[[], Any], evaluate: Callable) -> int:
+    """Bytes NumPy and Python hold at the peak of a few generations."""
+    tracemalloc.start()
+    try:
+        _generations(begin(), evaluate, 3)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
