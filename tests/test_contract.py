@@ -33,7 +33,16 @@ def assert_equal(a, b):
     jax.tree.map(np.testing.assert_array_equal, a, b)
 
 
-def test_eager_jit_scan_chunks_and_vmap_agree(controller):
+# Eager JAX takes seconds a generation: one of each class here, their variants in the slow tier.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("FMR", "15MR", "UCB/3", "SAMR", "GESMR uneven") else pytest.mark.slow)
+        for name in CONTROLLERS
+    ],
+)
+def test_eager_jit_scan_chunks_and_vmap_agree(name):
+    controller = CONTROLLERS[name]
     ga, problem, state = start(controller)
     with jax.disable_jit():
         eager, eager_parents = by_hand(ga, problem, state, step)

@@ -107,6 +107,7 @@ def test_a_run_is_gesmrs_for_every_k_at_once():
         np.testing.assert_allclose(together.log_rate[i], alone.log_rate, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_final_values_are_distributed_as_gesmrs():
     """Independent seeds on both sides; were the two equal, one in a thousand such tests would fail."""
     problem = functions.get("griewank", 6, 10.0)
