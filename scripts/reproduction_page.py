@@ -64,7 +64,7 @@ WHY_NOT_ALL = """Why some do not:
 - **Rounding.** The study computes the functions term by term as printed, in single precision, where they have a floor
   of rounding close to the optimum. That choice was made after looking at Table 3: with formulas that do not cancel, as
   the library has them otherwise, rates go on shrinking, SAMR and GESMR-AVG end farther from LAMR-100 in 2-D than the
-  paper has them, and two cells fewer agree.
+  paper has them, and fewer cells agree.
 - **Linear** (not counted): with f = Σ xᵢ, N = 100, T = 100 and σ = 0.01 no run can reach the printed −53.4; the printed
   values are six to ten times what the definition gives, for every bounded method alike. The order of the methods is
   the paper's: 15MR lowest, then GESMR, then SAMR.
