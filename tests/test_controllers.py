@@ -269,9 +269,10 @@ def test_gesmr_ties_favour_no_rate():
     assert all(abs(n - 1000) < 4 * np.sqrt(4000 * 0.25 * 0.75) for n in counts)
 
 
-def test_default_number_of_groups_is_about_the_root():
-    for n, k in [(1, 1), (2, 1), (12, 3), (100, 10), (1000, 32)]:
+def test_groups_have_about_eight_children_by_default_and_the_papers_number_by_its_name():
+    for n, k, paper in [(1, 1, 1), (2, 2, 1), (12, 2, 3), (100, 12, 10), (1000, 125, 32)]:
         assert gesmr.GESMR().init(KEY, n, 2).shape == (k,)
+        assert gesmr.controller("GESMR", n).init(KEY, n, 2).shape == (paper,)
 
 
 @pytest.mark.parametrize("meta_rate", [2.0, 1e30])

@@ -15,7 +15,8 @@ from gesmr.lab.report.functions import chapter, thinned
 from gesmr.lab.report.page import duration
 from gesmr.lab.store import Store
 from gesmr.studies import Selection
-from gesmr.studies.functions import FunctionsStudy, Run, _summary
+from gesmr.studies.batch import Histories
+from gesmr.studies.functions import FunctionsStudy, Run, summary
 
 HOSTILE = "<script>alert(1)</script></script><img src=x onerror=alert(1)>\u2028&'\""
 CHAPTERS = {"functions": chapter}
@@ -55,7 +56,7 @@ def _fill(store, *, shifted, functions=FUNCTIONS, dims=(2, 1000), label=None):
     for group in FunctionsStudy().groups(kept, 2**40):
         machine = {"gesmr": "0.0", "jax": "0.0", "platform": "cpu", "device": "An <i>abacus</i>"}
         record = {**machine, "label": label or group.label, "seconds": 1.5}
-        store.write(group.specs, _summary(*_histories(group.specs)), record)
+        store.write(group.specs, summary(Histories(*_histories(group.specs))), record)
 
 
 @pytest.fixture(scope="module")

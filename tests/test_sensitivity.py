@@ -14,18 +14,12 @@ from gesmr.lab.store import Store, StoredGroup
 from gesmr.lab.views import Options
 from gesmr.problems import functions
 from gesmr.studies import Selection, as_json, content_hash
+from gesmr.studies.function_task import function_lanes
 from gesmr.studies.functions import RunGroup
-from gesmr.studies.lanes import lanes
-from gesmr.studies.sensitivity import (
-    FUNCTIONS,
-    PAPER,
-    SETTINGS,
-    Advance,
-    SensitivityRun,
-    SensitivityStudy,
-    Setting,
-    SettingsGroup,
-)
+from gesmr.studies.lanes import Advance
+from gesmr.studies.masked import PAPER, Setting
+from gesmr.studies.sensitivity import FUNCTIONS, SETTINGS, SensitivityRun, SensitivityStudy
+from gesmr.studies.sweep import SweepGroup
 
 STUDY = SensitivityStudy()
 
@@ -40,12 +34,13 @@ def programs():
 
 
 def test_the_settings_are_a_grid_and_a_line_through_the_papers():
-    assert PAPER == (0.5, 0.5, 2.0)
-    assert len(set(SETTINGS)) == len(SETTINGS) == 7 * 6 + 5
+    assert PAPER == (0.5, 0.5, 2.0, 10)
+    assert len(set(SETTINGS)) == len(SETTINGS) == 7 * 6 + 5 + 5 + 15
     assert {s.truncation for s in SETTINGS if s[1:] == PAPER[1:]} == {0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0}
-    assert {s.rate_truncation for s in SETTINGS if (s.truncation, s.meta_rate) == (0.5, 2.0)} == {
+    assert {s.rate_truncation for s in SETTINGS if (s.truncation, *s[2:]) == (0.5, 2.0, 10)} == {
         0.1, 0.2, 0.3, 0.5, 0.7, 1.0}  # fmt: skip
-    assert {s.meta_rate for s in SETTINGS if s[:2] == PAPER[:2]} == {1.2, 1.5, 2.0, 3.0, 5.0, 10.0}
+    assert {s.meta_rate for s in SETTINGS if (*s[:2], s.groups) == (0.5, 0.5, 10)} == {1.2, 1.5, 2.0, 3.0, 5.0, 10.0}
+    assert {s.groups for s in SETTINGS if s[:3] == PAPER[:3]} == {2, 5, 10, 17, 25, 50}
     pools = {int(gesmr.selection.pool_size(s.rate_truncation, 10)) for s in SETTINGS}
     assert pools == {1, 2, 3, 5, 7, 10}  # no two of the shares select alike
 
@@ -53,8 +48,8 @@ def test_the_settings_are_a_grid_and_a_line_through_the_papers():
 def test_the_profiles():
     quick, paper = (STUDY.specs(Selection(profile)) for profile in ("quick", "paper"))
     assert set(quick) < set(paper)
-    assert len(quick) == 47 * 5 * 1 * 2 * 2 * 5
-    assert len(paper) == 47 * 5 * 2 * 2 * 2 * 20
+    assert len(quick) == 67 * 5 * 1 * 2 * 2 * 5
+    assert len(paper) == 67 * 5 * 2 * 2 * 2 * 20
     assert {(s.dim, s.generations) for s in paper} == {(30, 300), (100, 1000)}
     assert {(s.shifted, s.std) for s in quick} == {(a, b) for a in (False, True) for b in (1.0, 10.0)}
     assert {s.function for s in quick} == {"ackley", "griewank", "rastrigin", "rosenbrock", "sphere"}
@@ -74,20 +69,21 @@ def test_a_program_serves_all_functions_and_settings():
     specs = STUDY.specs(Selection("quick"))
     groups = STUDY.groups(specs, 2**34)
     assert sorted((s for g in groups for s in g.specs), key=hash) == sorted(specs, key=hash)
-    assert len({p for g in groups for p in g.programs if isinstance(p, Advance)}) == 1
+    advances = {p for g in groups for p in g.programs if isinstance(p, Advance)}
+    assert len(advances) == 2  # one for parts of a function's runs, one for what is left of them
 
 
 def test_lanes_are_runs_of_the_library(programs):
-    settings = (Setting(0.05, 1.0, 2.0), Setting(1.0, 0.1, 2.0), Setting(0.5, 0.5, 10.0))
+    settings = (Setting(0.05, 1.0), Setting(1.0, 0.1, groups=17), Setting(0.5, 0.5, 10.0))
     specs = tuple(SensitivityRun("ackley", 4, 10.0, True, *s, seed, 20) for seed, s in enumerate(settings))
     worked = []
-    group = SettingsGroup(specs)
+    group = SweepGroup(specs)
     arrays = group.run(programs, worked.append)
     assert sum(worked) == pytest.approx(group.work) == pytest.approx(100 * 4 * 20 * 3)
-    shift = lanes("ackley", 4, [10.0] * 3, range(3), True).shift
+    shift = function_lanes("ackley", 4, [10.0] * 3, range(3), True).own.shift
     for i, setting in enumerate(settings):
         problem = functions.get("ackley", 4, 10.0, shift[i])
-        rates = gesmr.GESMR(10, meta_rate=setting.meta_rate, truncation=setting.rate_truncation)
+        rates = gesmr.GESMR(setting.groups, meta_rate=setting.meta_rate, truncation=setting.rate_truncation)
         ga = gesmr.GA(rates, 100, setting.truncation)
         key = noise.fold_in(noise.key(2022), i)
         population = problem.init(key, 101)
@@ -98,7 +94,7 @@ def test_lanes_are_runs_of_the_library(programs):
 
 def test_the_papers_setting_is_gesmr_of_the_main_study(programs):
     specs = tuple(SensitivityRun("griewank", 4, std, False, *PAPER, seed, 20) for std in (1.0, 10.0) for seed in (0, 3))
-    found = SettingsGroup(specs).run(programs, lambda work: None)
+    found = SweepGroup(specs).run(programs, lambda work: None)
     pairs = tuple((spec.std, spec.seed) for spec in specs)
     expected = RunGroup("griewank", 4, False, 20, ("GESMR",), pairs).run(programs, lambda work: None)
     for name in ("final", "mean_elite"):
@@ -155,9 +151,9 @@ def test_the_tables_name_the_best_and_what_the_papers_setting_loses():
         (f.capitalize(), 30, place) for f in FUNCTIONS for place in ("centred", "moved")
     ]
     sphere = relative[[row.function == "sphere" and not row.shifted for row in ROWS]].mean()
-    assert best.rows[-2] == ("Sphere", 30, "centred", 0.3, 0.3, 2.0, pytest.approx(-sphere))
+    assert best.rows[-2] == ("Sphere", 30, "centred", 0.3, 0.3, 2.0, 10, pytest.approx(-sphere))
     assert best.rows[0][3:] == (*PAPER, 0.0)
-    assert advice.rows[-1][:4] == ("all", *PAPER)
+    assert advice.rows[-1][:5] == ("all", *PAPER)
 
 
 def stored(specs, final):
@@ -189,9 +185,9 @@ def test_the_view_shows_a_store(tmp_path):
     VIEW.tables(store, Options(), tmp_path / "out", console)
     VIEW.figures(store, Options(), tmp_path / "out", console)
     lines = (tmp_path / "out" / "sensitivity_best.csv").read_text().splitlines()
-    assert lines[1].startswith("Ackley,30,centred,0.05,0.1,2.0,0.8")
+    assert lines[1].startswith("Ackley,30,centred,0.05,0.1,2.0,10,0.8")
     names = {"sensitivity_grid.png", "sensitivity_lines.png"}
     assert {path.name for path in (tmp_path / "out").glob("*.png")} == names
     chapter = VIEW.chapter(tmp_path / "sensitivity")
     assert chapter.outcomes == []
-    assert chapter.summary == "47 settings of GESMR (N = 100, K = 10), 2 functions in 30-D, 1 seeds"
+    assert chapter.summary == "67 settings of GESMR (N = 100), 2 functions in 30-D, 1 seeds"

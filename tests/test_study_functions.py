@@ -21,8 +21,10 @@ from gesmr.lab.functions.results import Row, load
 from gesmr.lab.store import Store
 from gesmr.problems import functions
 from gesmr.studies import STUDIES, Selection, as_json, content_hash
-from gesmr.studies.functions import Cost, Run, RunGroup, _summary, kept_generations
-from gesmr.studies.lanes import FIXED_RATES, METHODS, First, lanes
+from gesmr.studies.batch import Histories
+from gesmr.studies.function_task import FunctionTask, function_lanes
+from gesmr.studies.functions import Cost, Run, RunGroup, kept_generations, summary
+from gesmr.studies.lanes import FIXED_RATES, METHODS, First
 
 STUDY = STUDIES["functions"]
 QUIET = Console(quiet=True)
@@ -147,19 +149,19 @@ def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(p
     for spec, elite in zip(group.specs, arrays["elite"], strict=True):
         expected = direct("GESMR", function, 3, spec.std, spec.seed, 10, shifted=True)
         np.testing.assert_allclose(elite, expected.elite, rtol=1e-4)
-    data = lanes(function, 200, [1.0, 10.0], [0, 1], True)
-    optimum = np.asarray(data.shift) + functions.FORMULAS[function].optimum
+    data = function_lanes(function, 200, [1.0, 10.0], [0, 1], True)
+    optimum = np.asarray(data.own.shift) + functions.FORMULAS[function].optimum
     np.testing.assert_allclose(optimum.std(axis=1), [1.0, 10.0], rtol=0.2)
     np.testing.assert_allclose(optimum.mean(axis=1) / [1.0, 10.0], 0.0, atol=0.25)
     assert not np.allclose(optimum[0], optimum[1] / 10)  # seed by seed
 
 
 def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
-    together = lanes("ackley", 3, *zip(*PAIRS, strict=True), False)
-    whole, _ = programs(First(3, 4))(together)
+    together = function_lanes("ackley", 3, *zip(*PAIRS, strict=True), False)
+    whole, _ = programs(First(FunctionTask(3), 4))(together)
     batch = RunGroup("ackley", 3, False, 10, ("GESMR",), PAIRS).run(programs, lambda work: None)
     for i, pair in enumerate(PAIRS):
-        alone, _ = programs(First(3, 1))(lanes("ackley", 3, *zip(pair, strict=True), False))
+        alone, _ = programs(First(FunctionTask(3), 1))(function_lanes("ackley", 3, *zip(pair, strict=True), False))
         np.testing.assert_array_equal(alone[0], whole[i])
         single = RunGroup("ackley", 3, False, 10, ("GESMR",), (pair,)).run(programs, lambda work: None)
         np.testing.assert_allclose(single["elite"][0], batch["elite"][i], rtol=1e-5)
@@ -169,15 +171,16 @@ def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
 def test_all_methods_share_first_populations(programs):
     for methods in (("GESMR",), ("SAMR",), ("OFMR", "FMR")):
         group = RunGroup("linear", 2, False, 1, methods, PAIRS[:2])
-        assert First(2, 2) in group.programs
-    assert np.unique(np.asarray(programs(First(2, 2))(lanes("linear", 2, [1, 1], [0, 1], False))[0])).size > 400
+        assert First(FunctionTask(2), 2) in group.programs
+    lanes = function_lanes("linear", 2, [1, 1], [0, 1], False)
+    assert np.unique(np.asarray(programs(First(FunctionTask(2), 2))(lanes)[0])).size > 400
 
 
 def test_histories_are_thinned_and_averages_are_not():
     generations = 1000
     elite = np.linspace(5, 1, generations)[None] ** 2
     log_rate = np.sin(np.arange(generations))[None] - 3
-    kept = _summary(elite, log_rate)
+    kept = summary(Histories(elite, log_rate))
     points = kept_generations(generations)
     assert (len(points), points[0], points[-1]) == (500, 1, 1000)
     assert len(set(points)) == 500
@@ -195,7 +198,7 @@ def test_table_3_from_moments_is_table_3_from_histories(tmp_path):
     store = Store(tmp_path / "s", create=True)
     for method, log_rate in (("GESMR", rates), ("LAMR-100", oracle)):
         specs = [Run("sphere", 30, 1.0, method, seed, False, generations) for seed in (0, 1)]
-        store.write(specs, _summary(np.ones((2, generations)), log_rate), {})
+        store.write(specs, summary(Histories(np.ones((2, generations)), log_rate)), {})
     results = load(store)
     error = results.values(results.rate_error, Row("sphere", 30, 1.0), "GESMR")
     np.testing.assert_allclose(error, np.square(rates - oracle).mean(axis=1), rtol=1e-12)

@@ -1,6 +1,6 @@
 """What the study `groups` shows: final value against K, the best K against N, claim 10, and what K to recommend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,7 +24,13 @@ from .store import StoredGroup
 # Below this a function's values are rounding in single precision, and may be zero: terms cancel as the paper prints
 # them, or genes are spaced so near an optimum that is not the origin.
 _FLOORS = {"ackley": 1e-5, "griewank": 1e-6, "rastrigin": 1e-3, "rosenbrock": 1e-10, "sphere": 1e-10}
-RULES = {"√N": 1 / 2, "N^(2/3)": 2 / 3, "N^(3/4)": 3 / 4}
+RULES: dict[str, Callable[[int], float]] = {
+    "√N": lambda n: n ** (1 / 2),
+    "N^(2/3)": lambda n: n ** (2 / 3),
+    "N^(3/4)": lambda n: n ** (3 / 4),
+    "N/6": lambda n: max(2, n / 6),
+    "N/8": lambda n: max(2, n / 8),
+}
 _SIZES = 3  # at least, for a claim about how the best K grows
 _COLOURS = {"ackley": "#0072b2", "griewank": "#d55e00", "rosenbrock": "#009e73", "sphere": "#cc79a7"}
 
@@ -56,9 +62,9 @@ class Curve:
         """The mean at any K, straight in log K between the divisors of N beside it."""
         return float(np.interp(np.log(groups), np.log(self.groups), self.mean))
 
-    def loss(self, exponent: float) -> float:
-        """How much higher, in log10, the mean is at K = N^exponent than at the best K."""
-        return self.at(self.groups[-1] ** exponent) - float(self.mean.min())
+    def loss(self, groups: float) -> float:
+        """How much higher, in log10, the mean is at that K than at the best."""
+        return self.at(groups) - float(self.mean.min())
 
 
 Results = Mapping[Row, Curve]
@@ -139,7 +145,10 @@ def decide(results: Results) -> list[Claim]:
 
 def losses(results: Results) -> dict[str, np.ndarray]:
     """Of each rule of thumb for K in each row, `f[R]`: log10 of its final value over that of the best K."""
-    return {rule: np.array([curve.loss(exponent) for curve in results.values()]) for rule, exponent in RULES.items()}
+    return {
+        rule: np.array([curve.loss(groups(row.num_children)) for row, curve in results.items()])
+        for rule, groups in RULES.items()
+    }
 
 
 def recommended(results: Results) -> str:
@@ -190,8 +199,9 @@ def _rules_table(results: Results) -> SimpleTable:
     best = recommended(results)
     advice = "keep K ≈ √N as the default" if best == "√N" else f"make K ≈ {best} the default in place of √N"
     note = (
-        "log10 of the final value over that of the best K; 0 is as good as the best. Recommended is the rule with the "
-        f"lowest mean if a paired t-test over the {len(results)} rows tells it from √N (p < 0.05): {advice}."
+        "log10 of the final value over that of the best K; 0 is as good as the best. N/6 and N/8 are at least 2. "
+        f"Recommended is the rule with the lowest mean if a paired t-test over the {len(results)} rows tells it from "
+        f"√N (p < 0.05): {advice}."
     )
     columns = ("Rule", "mean loss", *(f"N = {n}" for n in sizes), "worst row", "p against √N")
     return SimpleTable("groups_rules", "What a rule of thumb for K loses", columns, rows, note)

@@ -14,15 +14,15 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from scipy.stats import rankdata
 
+from ..studies.masked import PAPER, Setting
 from ..studies.sensitivity import (
     FUNCTIONS,
+    GROUPS,
     META_RATES,
-    PAPER,
     RATE_TRUNCATIONS,
     REVISION,
     SETTINGS,
     TRUNCATIONS,
-    Setting,
 )
 from . import stats
 from .errors import LabError
@@ -38,6 +38,7 @@ _SWEEPS = {
     "truncation": (r"$\eta_x$", TRUNCATIONS),
     "rate_truncation": (r"$\eta_\sigma$", RATE_TRUNCATIONS),
     "meta_rate": (r"$\tau$", META_RATES),
+    "groups": ("$K$", GROUPS),
 }
 
 
@@ -103,7 +104,7 @@ def advise(results: Results, rows: np.ndarray) -> Advice:
     for i in np.argsort(ranks):
         p = float(stats.compare(relative[i], np.zeros_like(relative[i])).wilcoxon)
         if i == paper or (p < stats.LEVEL and np.median(relative[i]) < 0):
-            return Advice(SETTINGS[i], float(ranks[i]), float(ranks[paper]), relative[i], p)
+            return Advice(SETTINGS[int(i)], float(ranks[i]), float(ranks[paper]), relative[i], p)
     raise AssertionError("the paper's setting is one of them")
 
 
@@ -133,8 +134,8 @@ def _advice_table(results: Results) -> SimpleTable:
                     None if advice.setting == PAPER else advice.p,
                 )
             )
-    columns = ("Functions", "η_x", "η_σ", "τ", "mean rank", "the paper's", "mean log10 ratio", "± s.e.", "better in",
-               "worst row", "p")  # fmt: skip
+    columns = ("Functions", "η_x", "η_σ", "τ", "K", "mean rank", "the paper's", "mean log10 ratio", "± s.e.",
+               "better in", "worst row", "p")  # fmt: skip
     advice = "; ".join(f"{name}: {_describe(a.setting)}" for name, a in advices.items())
     note = (
         f"Recommended, of {len(SETTINGS)} settings, is the one with the lowest mean rank of its final value over "
@@ -154,7 +155,7 @@ def _best_table(results: Results) -> SimpleTable:
         best = int(np.argmin(mean))
         place = "moved" if shifted else "centred"
         rows.append((function.capitalize(), dim, place, *SETTINGS[best], float(max(-mean[best], 0.0))))
-    columns = ("Function", "d", "optimum", "best η_x", "best η_σ", "best τ", "the paper's loss")
+    columns = ("Function", "d", "optimum", "best η_x", "best η_σ", "best τ", "best K", "the paper's loss")
     note = (
         "The setting with the lowest mean over spreads and seeds of log10 of the final value, and by how much the "
         "paper's setting is above it: 1 is a factor of ten. The best of many is a little flattered by chance."
@@ -163,20 +164,22 @@ def _best_table(results: Results) -> SimpleTable:
 
 
 def _describe(setting: Setting) -> str:
-    return f"η_x = {setting.truncation:g}, η_σ = {setting.rate_truncation:g}, τ = {setting.meta_rate:g}"
+    names = ("η_x", "η_σ", "τ", "K")
+    return ", ".join(f"{name} = {value:g}" for name, value in zip(names, setting, strict=True))
 
 
 def make_figures(results: Results) -> dict[str, tuple[str, Figure]]:
     return {
         "sensitivity_grid": (
             "log10 of the final value relative to that of the paper's setting (dotted frame), mean over functions, "
-            "dimensions, spreads, optimum places and seeds; τ = 2. Blue is better, red worse; solid frame: the best.",
+            "dimensions, spreads, optimum places and seeds; τ = 2, K = 10. Blue is better, red worse; solid "
+            "frame: the best.",
             _grid(results),
         ),
         "sensitivity_lines": (
-            "One hyperparameter at a time, the others as in the paper (η_x = 0.5, η_σ = 0.5, τ = 2; vertical line): "
-            "log10 of the final value relative to that of the paper's setting. Solid: optimum where the paper has it; "
-            "dashed: moved.",
+            "One hyperparameter at a time, the others as in the paper (η_x = 0.5, η_σ = 0.5, τ = 2, K = 10; vertical "
+            "line): log10 of the final value relative to that of the paper's setting. Solid: optimum where the paper "
+            "has it; dashed: moved.",
             _lines(results),
         ),
     }
@@ -249,15 +252,16 @@ def summary(results: Results) -> str:
     functions = len({row.function for row in results.rows})
     dims = ", ".join(f"{dim}-D" for dim in sorted({row.dim for row in results.rows}))
     seeds = "–".join(map(str, dict.fromkeys(results.seeds)))
-    return f"{len(SETTINGS)} settings of GESMR (N = 100, K = 10), {functions} functions in {dims}, {seeds} seeds"
+    return f"{len(SETTINGS)} settings of GESMR (N = 100), {functions} functions in {dims}, {seeds} seeds"
 
 
 VIEW = StudyView(
     name="sensitivity",
     title="Hyperparameters of GESMR",
     text=(
-        "Three numbers have to be chosen: the share of solutions that become parents (η_x), the share of rates that "
-        "survive (η_σ) and how far rates are mutated (τ). How much do they matter, and are the paper's a good choice?"
+        "Four numbers have to be chosen: the share of solutions that become parents (η_x), the share of rates that "
+        "survive (η_σ), how far rates are mutated (τ) and how many there are (K). How much do they matter, and are the "
+        "paper's a good choice?"
     ),
     load=load,
     summary=summary,

@@ -23,7 +23,8 @@ from jax import Array
 from .. import _checks
 from ..problems.functions import AS_PRINTED
 from .base import Compiled, Group, Program, Selection, Spec, Tick
-from .lanes import NUM_CHILDREN, STEP, Advance, Enter, First, lanes
+from .function_task import FunctionTask, function_lanes
+from .lanes import NUM_CHILDREN, STEP, Advance, Enter, First
 
 FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
 METHODS = ("GESMR", "CMA-ES", "sep-CMA-ES")  # axis 1 of a duel's arrays
@@ -262,15 +263,18 @@ class DuelGroup:
 
     @property
     def programs(self) -> list[Program]:
-        dim = self.specs[0].dim
-        return [First(dim, 1), Enter("GESMR", dim, 1), *dict.fromkeys(self._advances)]
+        return [First(self._task, 1), Enter("GESMR", self._task, 1), *dict.fromkeys(self._advances)]
 
     @property
     def _advances(self) -> list[Advance]:
         """The programs of a whole run of GESMR, step by step."""
         whole, left = divmod(self.specs[0].gesmr_generations, STEP)
         steps = [STEP] * whole + [left] * (left > 0)
-        return [Advance("GESMR", self.specs[0].dim, 1, generations=step) for step in steps]
+        return [Advance("GESMR", self._task, 1, generations=step) for step in steps]
+
+    @property
+    def _task(self) -> FunctionTask:
+        return FunctionTask(self.specs[0].dim)
 
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
         """`generation`, `evaluations`, `seconds` and `best` [S, methods, POINTS + 1], padded with −1 and NaN;
@@ -293,14 +297,14 @@ class DuelGroup:
 
     def _gesmr(self, compiled: Compiled, spec: Duel) -> tuple[Trace, np.ndarray, np.ndarray]:
         """A run of GESMR, with the first member of its first population and the shift, f[d]."""
-        data = jax.block_until_ready(lanes(spec.function, spec.dim, [spec.std], [spec.seed], spec.shifted))
-        first, enter = compiled(First(spec.dim, 1)), compiled(Enter("GESMR", spec.dim, 1))
+        data = jax.block_until_ready(function_lanes(spec.function, spec.dim, [spec.std], [spec.seed], spec.shifted))
+        first, enter = compiled(First(self._task, 1)), compiled(Enter("GESMR", self._task, 1))
         advances = [(program.generations, compiled(program)) for program in self._advances]
         done, clock = [0], [0.0]
         begin = time.perf_counter()
         population, fitness = first(data)
         start = np.asarray(population[0, 0])
-        states, best = enter(data.key, population, fitness), [np.min(fitness, axis=1)]
+        states, best = enter(data.key, population, fitness, None), [np.min(fitness, axis=1)]
         for generations, advance in advances:
             states, elite, _ = advance(states, data)
             best.append(np.asarray(elite[0]))
@@ -310,7 +314,7 @@ class DuelGroup:
         seconds = np.interp(generation, done, clock)
         evaluations = POPULATION + NUM_CHILDREN * generation
         values = np.concatenate(best).astype(np.float64)
-        return Trace(generation, evaluations, seconds, values), start, np.asarray(data.shift[0])
+        return Trace(generation, evaluations, seconds, values), start, np.asarray(data.own.shift[0])
 
 
 def _times(tick: Tick, genes: int, generations: float) -> None:
@@ -374,8 +378,8 @@ class CostGroup:
     def programs(self) -> list[Program]:
         if self.spec.method != "GESMR":
             return []
-        dim = self.spec.dim
-        return [First(dim, 1), Enter("GESMR", dim, 1), Advance("GESMR", dim, 1, generations=self.spec.generations)]
+        task = FunctionTask(self.spec.dim)
+        return [First(task, 1), Enter("GESMR", task, 1), Advance("GESMR", task, 1, generations=self.spec.generations)]
 
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
         """`seconds` per generation `f[1, turns]` and `bytes f[1]` at the peak; NaN if there is not enough memory."""
@@ -397,8 +401,8 @@ class CostGroup:
 
     def _gesmr(self, compiled: Compiled, tick: Tick) -> tuple[np.ndarray, float]:
         first, enter, advance = map(compiled, self.programs)
-        data = lanes("sphere", self.spec.dim, [1.0], [0], False)
-        states = enter(data.key, *first(data))
+        data = function_lanes("sphere", self.spec.dim, [1.0], [0], False)
+        states = enter(data.key, *first(data), None)
 
         def turn() -> None:
             nonlocal states

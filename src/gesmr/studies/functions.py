@@ -4,31 +4,17 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import numpy as np
 
 from .. import _checks
-from ..oracles import LAMR, OFMR
 from ..problems.functions import FORMULAS
 from .base import Compiled, Group, Program, Selection, Spec, Tick
-from .lanes import (
-    FIXED_RATES,
-    METHODS,
-    NUM_CHILDREN,
-    STEP,
-    Advance,
-    Branch,
-    Enter,
-    First,
-    Lanes,
-    Settle,
-    deserves_own_program,
-    lanes,
-    memory_per_lane,
-    step_lengths,
-)
+from .batch import Batch, Histories, parts, populations_of
+from .function_task import FunctionTask, function_lanes
+from .lanes import FIXED_RATES, METHODS, NUM_CHILDREN, STEP, Advance, Enter, First
 
 GENERATIONS = {2: 100, 30: 300, 100: 1000, 1000: 2500}  # T of each dimension
 LINEAR_GENERATIONS = 100
@@ -116,7 +102,7 @@ class FunctionsStudy:
             batches[(*what, family, tuple(pairs))].append(method)
         groups: list[RunGroup] = []
         for (function, dim, shifted, generations, _, pairs), methods in batches.items():
-            most = max(1, memory // memory_per_lane(dim, _ways(methods)))
+            most = max(1, memory // _memory_per_lane(dim, populations_of(methods)))
             for part in parts(pairs, most):
                 groups.append(RunGroup(function, dim, shifted, generations, tuple(methods), part))
         groups.sort(key=lambda group: -group.dim)
@@ -148,86 +134,31 @@ class RunGroup:
 
     @property
     def work(self) -> float:
-        return self._genes(self.generations, self._ways) + ("OFMR" in self.methods) * self._genes(self.generations, 1)
+        return self._batch.work
 
     @property
     def programs(self) -> list[Program]:
-        count, method = len(self.pairs), self._method
-        programs: list[Program] = [First(self.dim, count), Enter(method, self.dim, count)]
-        if self._branch:
-            programs.append(self._branch)
-        if "OFMR" in self.methods:
-            programs.append(Settle(self.dim, count))
-        return list(dict.fromkeys([*programs, *self._advances(self._ways), *self._advances(1)]))
+        return self._batch.programs
 
     @property
-    def _method(self) -> str:
-        return "FMR" if self.methods[0] in FIXED_RATES else self.methods[0]
-
-    @property
-    def _branch(self) -> Branch | None:
-        return Branch(self.methods, self.dim, len(self.pairs)) if self._method == "FMR" else None
-
-    @property
-    def _ways(self) -> int:
-        return self._branch.ways if self._branch else 1
-
-    def _genes(self, generations: int, ways: int) -> float:
-        looking_ahead = LAMR().grid if self._method == "LAMR-100" else 0
-        return float(NUM_CHILDREN * self.dim * generations * len(self.pairs) * (ways + looking_ahead))
-
-    def _advances(self, ways: int) -> list[Advance]:
-        """The programs of a whole run, step by step."""
-        at_once = LAMR().grid if self._method == "LAMR-100" else ways
-        only = self.function if deserves_own_program(self.dim, len(self.pairs) * at_once) else None
-        return [
-            Advance(self._method, self.dim, len(self.pairs), ways, step, only)
-            for step in step_lengths(self.generations)
-        ]
+    def _batch(self) -> Batch:
+        task = FunctionTask(self.dim, function=self.function)
+        return Batch(task, self.methods, len(self.pairs), self.generations)
 
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
         stds, seeds = zip(*self.pairs, strict=True)
-        data = lanes(self.function, self.dim, stds, seeds, self.shifted)
-        count = len(self.pairs)
-        population, fitness = compiled(First(self.dim, count))(data)
-        start = compiled(Enter(self._method, self.dim, count))(data.key, population, fitness)
-        if not self._branch:
-            return _summary(*self._evolve(compiled, tick, start, data, 1))
-        elite, log_rate = self._evolve(compiled, tick, compiled(self._branch)(start), data, self._ways)
-        elites, log_rates, done = [], [], 0
-        for method in self.methods:
-            mine = slice(done, done + _ways([method]) * count)
-            done = mine.stop
-            chosen = elite[mine], log_rate[mine]
-            if method == "OFMR":
-                trials = chosen[0][:, -1].reshape(-1, count)
-                settled = compiled(Settle(self.dim, count))(start, trials)
-                chosen = self._evolve(compiled, tick, settled, data, 1)
-            elites.append(chosen[0])
-            log_rates.append(chosen[1])
-        return _summary(np.concatenate(elites), np.concatenate(log_rates))
-
-    def _evolve(self, compiled: Compiled, tick: Tick, states: Any, data: Lanes, ways: int) -> tuple[Any, Any]:
-        """Whole runs from `states`: elite value and mean log rate, `f[ways · L, T]`."""
-        histories = []
-        for program in self._advances(ways):
-            states, *history = compiled(program)(states, data)
-            histories.append(history)
-            if len(histories) > 1:  # fetched one step behind, so that the device never waits for this loop
-                histories[-2] = jax.device_get(histories[-2])
-            tick(self._genes(program.generations, ways))
-        histories[-1] = jax.device_get(histories[-1])
-        elite, log_rate = (np.concatenate(parts, axis=1) for parts in zip(*histories, strict=True))
-        return elite, log_rate
+        lanes = function_lanes(self.function, self.dim, stds, seeds, self.shifted)
+        return summary(self._batch.run(compiled, tick, lanes))
 
 
-def _summary(elite: np.ndarray, log_rate: np.ndarray) -> dict[str, np.ndarray]:
-    """What is kept of histories `f[runs, T]`.
+def summary(histories: Histories) -> dict[str, np.ndarray]:
+    """What is kept of histories.
 
     The means over generations are taken here, before thinning. So are the first two moments of the log rate in
     every stretch of `STEP` generations: LAMR-100's rate is constant there, so Table 3's mean square difference
     follows from them exactly, whichever of the two methods ran first.
     """
+    elite, log_rate = histories.elite, histories.log_rate
     generations = elite.shape[1]
     kept = kept_generations(generations) - 1
     starts = np.arange(0, generations, STEP)
@@ -265,16 +196,16 @@ class CostGroup:
 
     @property
     def programs(self) -> list[Program]:
-        dim, count = self.spec.dim, self.spec.runs
-        per_method = [(Enter(method, dim, count), Advance(method, dim, count)) for method in ("FMR", "GESMR")]
-        return [First(dim, count), *(program for pair in per_method for program in pair)]
+        task, count = FunctionTask(self.spec.dim), self.spec.runs
+        per_method = [(Enter(method, task, count), Advance(method, task, count)) for method in ("FMR", "GESMR")]
+        return [First(task, count), *(program for pair in per_method for program in pair)]
 
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
         """`seconds f[1, repeats, 2]` per generation, fixed rate and GESMR."""
         first, enter_fixed, fixed, enter_gesmr, gesmr = map(compiled, self.programs)
-        data = lanes("sphere", self.spec.dim, [1.0] * self.spec.runs, range(self.spec.runs), False)
+        data = function_lanes("sphere", self.spec.dim, [1.0] * self.spec.runs, range(self.spec.runs), False)
         population, fitness = first(data)
-        states = [enter(data.key, population, fitness) for enter in (enter_fixed, enter_gesmr)]
+        states = [enter(data.key, population, fitness, None) for enter in (enter_fixed, enter_gesmr)]
         seconds = np.zeros((1, self.spec.repeats + 1, 2))
         for repeat in range(self.spec.repeats + 1):
             for i, advance in enumerate((fixed, gesmr)):
@@ -285,16 +216,9 @@ class CostGroup:
         return {"seconds": seconds[:, 1:]}  # without the first turn, which warms up
 
 
-def _ways(methods: Iterable[str]) -> int:
-    """How many populations a lane has at once, LAMR-100's trials included."""
-    return sum(OFMR().grid if method in ("OFMR", "LAMR-100") else 1 for method in methods)
-
-
-def parts(items: tuple, most: int) -> list[tuple]:
-    """`items` in parts of at most `most`, as even as can be."""
-    count = -(-len(items) // most)
-    size = -(-len(items) // count)
-    return [items[i : i + size] for i in range(0, len(items), size)]
+def _memory_per_lane(dim: int, populations: int) -> int:
+    """Bytes, roughly: two buffers of the population and what evaluating it needs."""
+    return 4 * 4 * (NUM_CHILDREN + 1) * dim * populations
 
 
 def subset(name: str, chosen: tuple | None, default: tuple, known: Iterable) -> tuple:

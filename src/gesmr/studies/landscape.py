@@ -16,8 +16,9 @@ from ..analysis.curves import stream
 from ..analysis.samples import lane_deltas
 from ..problems.functions import FORMULAS, Function
 from .base import Compiled, Group, Program, Selection, Spec, Tick
+from .function_task import AnyFunction
 from .functions import GENERATIONS, subset
-from .lanes import AnyFunction, compile_for, keys_shape, shape
+from .lanes import compile_for, keys_shape, shape
 
 # Points for each rate, every one with two groups: 10⁵ changes in a quick panel, 10⁶ where they are cheap; 4.9 · 10⁶.
 _POINTS = {"quick": lambda dim: 820 if dim <= 30 else 82, "paper": lambda dim: 4000}

@@ -1,105 +1,85 @@
-"""Many runs of one method side by side ("lanes"), a hundred generations per call of a compiled program.
+"""Many runs side by side ("lanes"): the programs that start them and carry them on, some generations per call.
 
-A program is named by method, dimension, number of lanes and number of generations. The function, the spreads, the
-shifts, the seeds and fixed rates are data, so one program serves them all, and runs of any length that is a whole
-number of steps.
+A program is named by method, task, number of lanes and number of generations. The task says what shapes arrays;
+everything else (which function, spreads, shifts, seeds, training images, fixed rates, settings) is data, so one program
+serves many runs, of any length that is a whole number of steps.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax import Array, lax
+from jax import Array
 
 from .. import noise
-from .._pytree import pytree, static
 from ..controllers import PAPER_NAMES, Fixed, controller
 from ..evolve import evolve
 from ..ga import GA, State
 from ..oracles import LAMR, OFMR, with_rate
-from ..problems.functions import AS_PRINTED, FORMULAS, Function
+from .masked import Setting
 
 NUM_CHILDREN = 100
 STEP = 100  # generations per call; LAMR-100 looks ahead once in each
 METHODS = ("OFMR", "LAMR-100", *PAPER_NAMES)
 ORACLES = ("OFMR", "LAMR-100")
 FIXED_RATES = ("FMR", "1CMR", "OFMR")  # one program serves these: a rate is a fixed-rate run's data
+SWEEP = "sweep"  # GESMR, each lane with a setting of its own
 
-# Above so many genes in a batch a GPU saves more by a program for one function alone than that program costs.
-_OWN_PROGRAM_ABOVE = 2e7
-_GENES_ON_A_CPU = 1_000_000  # at once: a few megabytes, which caches hold
+
+class Task(Hashable, Protocol):
+    """What lanes optimise, as far as it shapes arrays. Equal tasks share programs."""
+
+    @property
+    def num_children(self) -> int: ...
+
+    @property
+    def num_genes(self) -> int: ...
+
+    def shapes(self, lanes: int) -> tuple[Any, Any]:
+        """Of what all lanes share, and of what each has of its own, with a first axis of `lanes`."""
+        ...
+
+    def first(self, shared: Any, own: Any, key: noise.Key) -> Array:
+        """A lane's first population `f[N+1, d]`."""
+        ...
+
+    def objective(self, shared: Any, own: Any) -> Callable[[Array], Array]:
+        """A lane's objective, from `f[n, d]` to `f[n]`."""
+        ...
+
+    def tailored(self, populations: int) -> "Task":
+        """The task whose program should compute so many populations at once: itself, unless another is faster."""
+        ...
 
 
 class Lanes(NamedTuple):
-    """What distinguishes runs that are computed side by side; L of them."""
+    """The data of L runs of a task that are computed side by side."""
 
-    function: Array  # i32[]  index into FORMULAS
-    std: Array  # f[L]
-    shift: Array  # f[L, d]
+    shared: Any
+    own: Any  # [L, ...]
     key: noise.Key  # u32[L]
-
-
-def lanes(function: str, dim: int, stds: Sequence[float], seeds: Sequence[int], shifted: bool) -> Lanes:
-    """One lane per spread and seed. All methods share first populations, seed by seed."""
-    optimum = FORMULAS[function].optimum
-    moved = shifted and optimum is not None
-    std, seed = np.asarray(stds, np.float32), np.asarray(seeds, np.uint32)
-    key, shift = _keys_and_shifts(std, seed, np.float32(optimum or 0), dim, moved)
-    return Lanes(jnp.int32(list(FORMULAS).index(function)), jnp.asarray(std), shift, key)
-
-
-@partial(jax.jit, static_argnums=(3, 4))
-def _keys_and_shifts(std: Array, seed: Array, optimum: Array, dim: int, moved: bool) -> tuple[noise.Key, Array]:
-    """A key for each lane, and a shift that puts the optimum at a draw of the initial distribution if it is moved."""
-    base = noise.key(2022)
-    shift = jnp.zeros((len(seed), dim), jnp.float32)
-    if moved:
-        shift = std[:, None] * noise.normal(noise.bits(noise.fold_in(base, seed, 1), dim)) - optimum
-    return noise.fold_in(base, seed), shift
-
-
-@pytree
-class AnyFunction:
-    """A function of the paper, as printed. Which one is data, unless it is for one function `only`.
-
-    A CPU takes that function's branch; a GPU, where branching is slow, computes them all.
-    """
-
-    index: Any
-    shift: Any
-    only: str | None = static(default=None)
-
-    def __call__(self, population: Array) -> Array:
-        x = population - self.shift
-        if self.only is not None:
-            return AS_PRINTED[self.only].value(x)
-        formulas = [formula.value for formula in AS_PRINTED.values()]
-        if jax.default_backend() == "cpu":
-            return lax.switch(self.index, formulas, x)
-        return lax.select_n(self.index, *(value(x) for value in formulas))
+    setting: Setting | None = None  # f[L] each, of a sweep
 
 
 @dataclass(frozen=True)
 class First:
     """The evaluated first populations `f[L, N+1, d]`, `f[L, N+1]` of lanes."""
 
-    dim: int
+    task: Task
     lanes: int
 
     def compile(self) -> Callable:
-        return compile_for(self.function, lanes_shape(self.dim, self.lanes))
+        return compile_for(self.function, lanes_shape(self.task, self.lanes))
 
     def function(self, lanes: Lanes) -> tuple[Array, Array]:
-        def first(std: Array, shift: Array, key: noise.Key) -> tuple[Array, Array]:
-            population = Function("sphere", self.dim, std).init(key, NUM_CHILDREN + 1, jnp.float32)
-            return population, AnyFunction(lanes.function, shift)(population)
+        def first(own: Any, key: noise.Key) -> tuple[Array, Array]:
+            population = self.task.first(lanes.shared, own, key)
+            return population, self.task.objective(lanes.shared, own)(population)
 
-        return jax.vmap(first)(lanes.std, lanes.shift, lanes.key)
+        return jax.vmap(first)(lanes.own, lanes.key)
 
 
 @dataclass(frozen=True)
@@ -107,16 +87,17 @@ class Enter:
     """The states in which a method starts from first populations."""
 
     method: str
-    dim: int
+    task: Task
     lanes: int
 
     def compile(self) -> Callable:
-        population = shape(self.lanes, NUM_CHILDREN + 1, self.dim)
-        fitness = shape(self.lanes, NUM_CHILDREN + 1)
-        return compile_for(self.function, keys_shape(self.lanes), population, fitness)
+        return compile_for(self.function, *_enter_shapes(self.method, self.task, self.lanes))
 
-    def function(self, key: noise.Key, population: Array, fitness: Array) -> State:
-        return jax.vmap(_ga(self.method).init)(key, population, fitness)
+    def function(self, key: noise.Key, population: Array, fitness: Array, setting: Setting | None) -> State:
+        def enter(key: noise.Key, population: Array, fitness: Array, setting: Setting | None) -> State:
+            return ga_of(self.method, self.task, setting).init(key, population, fitness)
+
+        return jax.vmap(enter)(key, population, fitness, setting)
 
 
 @dataclass(frozen=True)
@@ -124,11 +105,11 @@ class Branch:
     """States of `Fixed` for every way a first state goes on: FMR, 1CMR, OFMR's trials. `[ways · L]`, way by way."""
 
     methods: tuple[str, ...]
-    dim: int
+    task: Task
     lanes: int
 
     def compile(self) -> Callable:
-        return compile_for(self.function, state_shape("FMR", self.dim, self.lanes))
+        return compile_for(self.function, state_shape("FMR", self.task, self.lanes))
 
     @property
     def ways(self) -> int:
@@ -148,19 +129,19 @@ class Branch:
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), states)
 
     def _log_rate(self, method: str) -> Array:
-        fixed = controller(method, NUM_CHILDREN)
-        return fixed.init(noise.key(0), NUM_CHILDREN, self.dim)
+        fixed = controller(method, self.task.num_children)
+        return fixed.init(noise.key(0), self.task.num_children, self.task.num_genes)
 
 
 @dataclass(frozen=True)
 class Settle:
     """First states with the rate of OFMR's best trial, given the trials' final values `f[grid, L]`."""
 
-    dim: int
+    task: Task
     lanes: int
 
     def compile(self) -> Callable:
-        return compile_for(self.function, state_shape("FMR", self.dim, self.lanes), shape(OFMR().grid, self.lanes))
+        return compile_for(self.function, state_shape("FMR", self.task, self.lanes), shape(OFMR().grid, self.lanes))
 
     def function(self, states: State, values: Array) -> State:
         return jax.vmap(OFMR().choose, in_axes=(0, 1))(states, values)
@@ -171,56 +152,48 @@ class Advance:
     """`generations` more generations of a method. `ways` copies of the lanes follow one another in the states."""
 
     method: str  # "FMR" for all fixed rates
-    dim: int
+    task: Task
     lanes: int
     ways: int = 1
     generations: int = STEP
-    only: str | None = None  # the one function it is for; None: any
 
     def compile(self) -> Callable:
-        states = state_shape(self.method, self.dim, self.ways * self.lanes)
-        return compile_for(self.function, states, lanes_shape(self.dim, self.lanes), donate=(0,))
+        states = state_shape(self.method, self.task, self.ways * self.lanes)
+        return compile_for(self.function, states, lanes_shape(self.task, self.lanes, self.method), donate=(0,))
 
     def function(self, states: State, lanes: Lanes) -> tuple[State, Array, Array]:
         """The states after, and the histories `f[ways · L, generations]` of elite value and mean log rate."""
-        ga = _ga(self.method)
         run = LAMR(window=STEP).evolve if self.method == "LAMR-100" else evolve
 
-        def one(state: State, shift: Array) -> tuple[State, Array, Array]:
-            objective = AnyFunction(lanes.function, shift, self.only)
-            state, history = run(ga, objective, state, self.generations)
+        def one(state: State, own: Any, setting: Setting | None) -> tuple[State, Array, Array]:
+            ga = ga_of(self.method, self.task, setting)
+            state, history = run(ga, self.task.objective(lanes.shared, own), state, self.generations)
             return state, history.elite, history.log_rate
 
-        return jax.vmap(one)(states, jnp.tile(lanes.shift, (self.ways, 1)))
+        own = jax.tree.map(lambda leaf: jnp.tile(leaf, (self.ways, *(1,) * (leaf.ndim - 1))), lanes.own)
+        return jax.vmap(one)(states, own, lanes.setting)
 
 
-def deserves_own_program(dim: int, populations: int) -> bool:
-    """Whether so many populations of the dimension should have a program for their function alone."""
-    return jax.default_backend() != "cpu" and populations * NUM_CHILDREN * dim > _OWN_PROGRAM_ABOVE
+@dataclass(frozen=True)
+class Best:
+    """The best solution of each state, `f[L, d]`."""
+
+    method: str
+    task: Task
+    lanes: int
+
+    def compile(self) -> Callable:
+        return compile_for(self.function, state_shape(self.method, self.task, self.lanes))
+
+    def function(self, states: State) -> Array:
+        return jax.vmap(lambda state: state.best)(states)
 
 
-def most_lanes(num_children: int, dim: int, memory: int) -> int:
-    """How many runs to compute at once: two buffers of the population, and what selection and evaluation need."""
-    genes = (num_children + 1) * dim
-    most = memory // (16 * genes + 64 * num_children)
-    if jax.default_backend() == "cpu":
-        most = min(most, _GENES_ON_A_CPU // genes)
-    return max(1, most)
-
-
-def step_lengths(generations: int) -> list[int]:
-    """A run in steps of `STEP` generations, and what is left."""
-    whole, left = divmod(generations, STEP)
-    return [STEP] * whole + [left] * (left > 0)
-
-
-def memory_per_lane(dim: int, ways: int) -> int:
-    """Bytes, roughly: two buffers of the population and what evaluating it needs."""
-    return 4 * 4 * (NUM_CHILDREN + 1) * dim * ways
-
-
-def _ga(method: str) -> GA:
-    return GA(Fixed() if method in ORACLES else controller(method, NUM_CHILDREN), NUM_CHILDREN)
+def ga_of(method: str, task: Task, setting: Setting | None = None) -> GA:
+    if setting is not None:
+        return setting.ga(task.num_children)
+    rates = Fixed() if method in ORACLES else controller(method, task.num_children)
+    return GA(rates, task.num_children)
 
 
 # Tracing is Python: many threads at it would only keep those that run programs from their turn.
@@ -234,19 +207,28 @@ def compile_for(function: Callable, *shapes: Any, donate: tuple[int, ...] = ()) 
     return lowered.compile()
 
 
-def shape(*sizes: int, dtype: Any = jnp.float32) -> jax.ShapeDtypeStruct:
+def shape(*sizes: int, dtype: Any = jnp.float32) -> Any:
     return jax.ShapeDtypeStruct(sizes, dtype)
 
 
 def keys_shape(lanes: int) -> noise.Key:
-    return noise.Key(shape(lanes, dtype=jnp.uint32), shape(lanes, dtype=jnp.uint32))  # type: ignore[arg-type]
+    return noise.Key(shape(lanes, dtype=jnp.uint32), shape(lanes, dtype=jnp.uint32))
 
 
-def lanes_shape(dim: int, lanes: int) -> Any:
-    return Lanes(shape(dtype=jnp.int32), shape(lanes), shape(lanes, dim), keys_shape(lanes))  # type: ignore[arg-type]
+def lanes_shape(task: Task, lanes: int, method: str = "") -> Lanes:
+    return Lanes(*task.shapes(lanes), keys_shape(lanes), _setting_shape(method, lanes))
 
 
-def state_shape(method: str, dim: int, lanes: int) -> Any:
-    enter = Enter(method, dim, lanes)
-    arguments = (keys_shape(lanes), shape(lanes, NUM_CHILDREN + 1, dim), shape(lanes, NUM_CHILDREN + 1))
-    return jax.eval_shape(enter.function, *arguments)
+def state_shape(method: str, task: Task, lanes: int) -> Any:
+    return jax.eval_shape(Enter(method, task, lanes).function, *_enter_shapes(method, task, lanes))
+
+
+def _enter_shapes(method: str, task: Task, lanes: int) -> tuple[Any, ...]:
+    members = task.num_children + 1
+    population, fitness = shape(lanes, members, task.num_genes), shape(lanes, members)
+    return keys_shape(lanes), population, fitness, _setting_shape(method, lanes)
+
+
+def _setting_shape(method: str, lanes: int) -> Setting | None:
+    reals = shape(lanes)
+    return Setting(reals, reals, reals, shape(lanes, dtype=jnp.int32)) if method == SWEEP else None

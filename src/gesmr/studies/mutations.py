@@ -12,8 +12,9 @@ from jax import Array
 from .. import _checks, noise
 from ..problems.functions import FORMULAS
 from .base import Compiled, Group, Program, Selection, Spec, Tick
+from .function_task import AnyFunction
 from .functions import subset
-from .lanes import AnyFunction, compile_for, keys_shape, shape
+from .lanes import compile_for, keys_shape, shape
 
 SAMPLES = {"quick": 2_000, "paper": 20_000}  # for each rate
 REVISION = 1  # raised when the same specification would give other random draws

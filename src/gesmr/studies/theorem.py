@@ -26,6 +26,7 @@ from ..ga import GA, State
 from ..problems.functions import FORMULAS, Function
 from .base import Compiled, Group, Program, Selection, Spec, Tick, as_json, content_hash
 from .functions import GENERATIONS as DIMS
+from .lanes import NUM_CHILDREN, compile_for, shape
 
 COUNTS = (2, 3, 5, 10, 30, 100, 1000, 10_000)  # q
 SIGMAS = (0.01, 1.0, 100.0)
@@ -34,7 +35,6 @@ GENERATIONS = (0, 30, 100, 300)  # after which a run's best solution is a point
 REVISION = 1  # raised when the same specification would give other random draws
 
 _DRAWS_AT_ONCE = 2**18
-_NUM_CHILDREN = 100
 
 
 @dataclass(frozen=True)
@@ -224,8 +224,10 @@ class Minima:
     samples: int
 
     def compile(self) -> Callable:
-        sigma = jax.ShapeDtypeStruct((), jnp.float32)
-        return simulated_minima.lower(_KEY, self.q, self.samples, sigma).compile()
+        return compile_for(self.function, _KEY, shape())
+
+    def function(self, key: noise.Key, sigma: Array) -> Array:
+        return simulated_minima(key, self.q, self.samples, sigma)
 
 
 def _value(function: Array, x: Array) -> Array:
@@ -244,13 +246,13 @@ class Elites:
     generations: int
 
     def compile(self) -> Callable:
-        return jax.jit(self.elites).lower(_INDEX).compile()
+        return compile_for(self.elites, _INDEX)
 
     def elites(self, function: Array) -> Array:
         problem = Partial(_value, function)
-        ga = GA(controller("GESMR", _NUM_CHILDREN), _NUM_CHILDREN)
+        ga = GA(controller("GESMR", NUM_CHILDREN), NUM_CHILDREN)
         key = noise.fold_in(noise.key(2022), 0)
-        population = Function("sphere", self.dim).init(key, _NUM_CHILDREN + 1, jnp.float32)
+        population = Function("sphere", self.dim).init(key, NUM_CHILDREN + 1, jnp.float32)
         start = ga.init(key, population, problem(population))
         _, history = evolve(ga, problem, start, self.generations, record=_best)
         return jnp.concatenate([start.best[None], history.extra])
@@ -274,8 +276,7 @@ class Objectives:
 
     def compile(self) -> Callable:
         with jax.enable_x64(True):
-            point = jax.ShapeDtypeStruct((self.dim,), jnp.float64)
-            compiled = jax.jit(self.measure).lower(_INDEX, point, _KEY).compile()
+            compiled = compile_for(self.measure, _INDEX, shape(self.dim, dtype=jnp.float64), _KEY)
 
         def run(*arguments: Any) -> tuple[Local, np.ndarray, Moments]:
             with jax.enable_x64(True):
@@ -290,8 +291,8 @@ class Objectives:
         return near, sigma, objectives(problem, x, near.gradient, sigma, key, self.q, self.samples)
 
 
-_INDEX = jax.ShapeDtypeStruct((), jnp.int32)
-_KEY: Any = noise.Key(*2 * (jax.ShapeDtypeStruct((), jnp.uint32),))  # type: ignore[arg-type]
+_INDEX = shape(dtype=jnp.int32)
+_KEY = noise.Key(shape(dtype=jnp.uint32), shape(dtype=jnp.uint32))
 
 
 def _key(spec: Spec) -> noise.Key:
