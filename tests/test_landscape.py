@@ -223,7 +223,7 @@ def test_claim_holds_when_every_panel_has_the_shape():
     [
         (made_up([0, 0.1, 3, 0.5, 9], GOOD.lowest), "grows in 19"),
         (made_up([0.2, 0.1, 0.5, 3, 9], GOOD.lowest), "smallest σ within error in 19 (exactly in 19)"),
-        (made_up(GOOD.mean, [-0.2, -1, -2, -3, -4]), "then rises in 19; at the largest σ E(Δ) > E(min Δ) > 0 in 19"),
+        (made_up(GOOD.mean, [-0.2, -1, -2, -3, -4]), "then rises in 19; at the largest σ E[Δ] > E[min Δ] > 0 in 19"),
         (made_up(GOOD.mean, [-3, -1, 0, 1, 5]), "then rises in 19"),
         (made_up(GOOD.mean, [-0.2, -1, -0.5, -2, 5]), "then rises in 19"),
         (made_up(GOOD.mean, [-0.2, -1, -2, 0, 0.02]), "> 0 in 19"),

@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -25,6 +26,15 @@ def test_the_page_is_made_of_the_results():
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     assert script.PAGE.read_text(encoding="utf-8") == script.page(), "run `make reproduction-page`"
+
+
+@pytest.mark.parametrize("study", ["landscape", "theorem", "groups", "cmaes"])
+def test_the_page_about_why_it_works_says_what_was_found(study):
+    (claim,) = json.loads((RESULTS / study / "claims.json").read_text(encoding="utf-8"))
+    (line,) = [
+        row for row in (ROOT / "docs" / "why.md").read_text(encoding="utf-8").splitlines() if f"[{study}]" in row
+    ]
+    assert line.endswith(f"| {claim['number']} {claim['verdict']} |")
 
 
 def test_results_are_small():

@@ -146,7 +146,7 @@ def test_few_rows_recommend_nothing():
 
 def test_the_tables_name_the_best_and_what_the_papers_setting_loses():
     relative = np.where([row.function == "sphere" for row in ROWS], -3.0 - np.arange(len(ROWS)) / 100, 0.5)
-    advice, best = make_tables(made_up(**{f"c{GOOD}": relative}))
+    advice, best, lines = make_tables(made_up(**{f"c{GOOD}": relative}))
     assert [row[:3] for row in best.rows] == [
         (f.capitalize(), 30, place) for f in FUNCTIONS for place in ("centred", "moved")
     ]
@@ -154,6 +154,8 @@ def test_the_tables_name_the_best_and_what_the_papers_setting_loses():
     assert best.rows[-2] == ("Sphere", 30, "centred", 0.3, 0.3, 2.0, 10, pytest.approx(-sphere))
     assert best.rows[0][3:] == (*PAPER, 0.0)
     assert advice.rows[-1][:5] == ("all", *PAPER)
+    papers = [row[2:] for row in lines.rows if row[:2] in zip(("η_x", "η_σ", "τ", "K"), PAPER, strict=True)]
+    assert papers == [(0.0, 0.0, 0.0, 0.0)] * 4
 
 
 def stored(specs, final):

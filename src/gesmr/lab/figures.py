@@ -19,6 +19,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from PIL import Image
 
 from .. import _checks
 from .errors import StorageError
@@ -135,14 +136,26 @@ def save(figure: Figure, path_without_suffix: Path | str, formats: Sequence[str]
         data = io.BytesIO()
         with style():
             figure.savefig(data, format=suffix, dpi=200, metadata=_NO_DATES[suffix])
-        path = base.with_name(f"{base.name}.{suffix}")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data.getvalue())
-        except OSError as error:
-            raise StorageError(f"could not write {path}: {error.strerror}") from error
-        written.append(path)
+        written.append(_write(base.with_name(f"{base.name}.{suffix}"), data))
     return written
+
+
+def save_small(figure: Figure, path: Path) -> None:
+    """Write the figure as a PNG of few colours, small enough to be kept beside code."""
+    drawn, data = io.BytesIO(), io.BytesIO()
+    with style():
+        figure.savefig(drawn, format="png", dpi=120, metadata=_NO_DATES["png"])
+    Image.open(drawn).convert("RGB").quantize(64).save(data, format="png", optimize=True)
+    _write(path, data)
+
+
+def _write(path: Path, data: io.BytesIO) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.getvalue())
+    except OSError as error:
+        raise StorageError(f"could not write {path}: {error.strerror}") from error
+    return path
 
 
 def log_y(axes: Axes, low: float, high: float) -> None:

@@ -252,7 +252,7 @@ def _curves(results: Results) -> Figure:
                label=label)
         for marker, face, size, label in marks
     ]  # fmt: skip
-    figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 9), columnspacing=1.2)
+    figure.legend(handles=handles, loc="outside lower center", ncols=5, columnspacing=1.2)
     return settled(figure)
 
 

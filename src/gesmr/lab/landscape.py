@@ -29,7 +29,7 @@ from .store import StoredGroup, write_text
 WITH_MINIMUM = tuple(name for name, formula in FORMULAS.items() if formula.optimum is not None)
 RATES = np.geomspace(1e-3, 1e3, 61)
 _SURE = 5.0  # standard errors: among all pairs of rates in all panels chance alone exceeds it once in a hundred studies
-_LINES = {"highest": ("E(max Δ)", "#009e73"), "mean": ("E(Δ)", "#000000"), "lowest": ("E(min Δ)", "#d55e00")}
+_LINES = {"highest": ("E[max Δ]", "#009e73"), "mean": ("E[Δ]", "#000000"), "lowest": ("E[min Δ]", "#d55e00")}
 _LEAST_SHARE = 1e-4
 
 Results = Mapping[tuple[str, int], Curves]  # by function and dimension
@@ -61,10 +61,10 @@ def summary(results: Results) -> str:
 class Shape:
     """What is true of curves, beyond chance or within it. Differences count from five standard errors."""
 
-    mean_grows: bool  # E(Δ) is nowhere lower than at a smaller rate
+    mean_grows: bool  # E[Δ] is nowhere lower than at a smaller rate
     mean_lowest_first: bool  # and nowhere lower than at the smallest
-    dips: bool  # E(min Δ) is lowest inside the grid, and falls before and rises after
-    worse_far_out: bool  # E(Δ) > E(min Δ) > 0 at the largest rate
+    dips: bool  # E[min Δ] is lowest inside the grid, and falls before and rises after
+    worse_far_out: bool  # E[Δ] > E[min Δ] > 0 at the largest rate
 
 
 def shape(curves: Curves) -> Shape:
@@ -101,20 +101,20 @@ def decide(results: Results) -> list[Claim]:
     linear = [curves for (function, _), curves in results.items() if function not in WITH_MINIMUM]
     falling = sum(best_rates(curves)[1] == curves.rates[-1] for curves in linear)
     found = (
-        f"of {len(wanted)} panels E(Δ) grows in {counted['mean_grows']}, is lowest at the smallest σ within error in "
-        f"{counted['mean_lowest_first']} (exactly in {exactly}); E(min Δ) falls, then rises in {counted['dips']}; "
-        f"at the largest σ E(Δ) > E(min Δ) > 0 in {counted['worse_far_out']}"
+        f"of {len(wanted)} panels E[Δ] grows in {counted['mean_grows']}, is lowest at the smallest σ within error in "
+        f"{counted['mean_lowest_first']} (exactly in {exactly}); E[min Δ] falls, then rises in {counted['dips']}; "
+        f"at the largest σ E[Δ] > E[min Δ] > 0 in {counted['worse_far_out']}"
     )
     if linear:
-        found += f". Linear, the exception: E(min Δ) is lowest at the largest σ in {falling} of {len(linear)}"
+        found += f". Linear, the exception: E[min Δ] is lowest at the largest σ in {falling} of {len(linear)}"
     missing = f"{len(wanted) - len(shapes)} of the {len(wanted)} panels this needs are not there"
     return [
         Claim(
             8,
-            "E(Δ) grows monotonically with σ, so σ*_mean → 0; E(min Δ) falls, then rises, so σ*_min > 0; as σ → ∞ both "
-            "are positive, E(Δ) above E(min Δ)",
+            "E[Δ] grows monotonically with σ, so σ*_mean → 0; E[min Δ] falls, then rises, so σ*_min > 0; as σ → ∞ both "
+            "are positive, E[Δ] above E[min Δ]",
             "all of it in every panel of the five functions with a minimum (Linear has none, and is the paper's "
-            "exception), for σ from 10⁻³ to 10³ and groups of ten: E(Δ) at no σ lower than at a smaller one; E(min Δ) "
+            "exception), for σ from 10⁻³ to 10³ and groups of ten: E[Δ] at no σ lower than at a smaller one; E[min Δ] "
             f"lowest inside the grid, never rising before and never falling after. Differences of less than {_SURE:g} "
             "standard errors do not count against it; the depth of the dip and the signs at the largest σ must exceed "
             "them",
@@ -131,13 +131,13 @@ def tables(results: Results) -> list[SimpleTable]:
     return [SimpleTable("landscape", title, ("f", "d", *_COLUMNS), tuple(rows), note)]
 
 
-_COLUMNS = ("σ*_mean", "σ*_min", "largest σ", "E(Δ) there", "E(min Δ) there", "E(Δ) grows", "E(min Δ) dips", "dropped")
+_COLUMNS = ("σ*_mean", "σ*_min", "largest σ", "E[Δ] there", "E[min Δ] there", "E[Δ] grows", "E[min Δ] dips", "dropped")
 _NOTE = (
-    "σ* is where E(Δ) or E(min Δ) is lowest on the grid; at small σ differences of E(Δ) can be within error. "
+    "σ* is where E[Δ] or E[min Δ] is lowest on the grid; at small σ differences of E[Δ] can be within error. "
     "Grows: nowhere surely lower than at a smaller σ. Dips: lowest inside the grid, falling before and rising after. "
     "Dropped: changes that are not finite."
 )
-_LINEAR = " E(Δ) of Linear is 0 at every σ: its σ*_mean is chance."
+_LINEAR = " E[Δ] of Linear is 0 at every σ: its σ*_mean is chance."
 
 
 def _row(curves: Curves) -> tuple[Any, ...]:
@@ -150,11 +150,11 @@ def _row(curves: Curves) -> tuple[Any, ...]:
 def figures(results: Results) -> dict[str, tuple[str, Figure]]:
     large = ("ackley", 2) if ("ackley", 2) in results else next(iter(results))
     name = _title(*large)
-    what = "Colour: how the changes Δ by mutations of points x ~ N(0, I) are distributed for each rate σ. Lines: E(Δ) "
+    what = "Colour: how the changes Δ by mutations of points x ~ N(0, I) are distributed for each rate σ. Lines: E[Δ] "
     what += (
         "with twice its standard error, and the means of minimum and maximum over groups of ten mutants of one point. "
     )
-    what += "Dots: where E(Δ) and E(min Δ) are lowest."
+    what += "Dots: where E[Δ] and E[min Δ] are lowest."
     made = {
         f"landscape-{large[0]}-{large[1]}d": (
             f"{name}, Δ on a linear and on a log axis. {what}",

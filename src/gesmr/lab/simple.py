@@ -15,7 +15,7 @@ from rich.table import Table
 
 from .claims import Claim
 from .errors import LabError
-from .figures import save, style
+from .figures import save, save_small, style
 from .output import csv_text, json_text, machines, say
 from .report.base import Chapter, Outcome, Section
 from .store import Store, StoredGroup, write_text
@@ -95,19 +95,28 @@ class StudyView(Generic[R]):
         return list(self.decide(self._results(store)))
 
     def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
+        """Tables, claims, figures in few colours, provenance, and a page that shows them."""
         groups = list(store.groups())
         results = self._results(store)
-        for table in self.make_tables(results):
-            write_text(to / f"{table.name}.csv", table.csv())
-        write_text(to / "claims.json", json_text([asdict(claim) for claim in self.decide(results)]))
+        tables, claims = self.make_tables(results), self.decide(results)
+        with style():
+            figures = self.make_figures(results)
         provenance = {
             "study": self.title,
             "runs": sum(len(group.specs) for group in groups),
             "machines": machines(group.provenance for group in groups),
             "sessions": store.sessions(),
         }
+        for table in tables:
+            write_text(to / f"{table.name}.csv", table.csv())
+        for name, (_, figure) in figures.items():
+            save_small(figure, to / f"{name}.png")
+        write_text(to / "claims.json", json_text([asdict(claim) for claim in claims]))
         write_text(to / "provenance.json", json_text(provenance))
-        say(console, f"written to {to}: tables, claims, provenance")
+        captions = {name: caption for name, (caption, _) in figures.items()}
+        page = _page(self, self.summary(results), claims, tables, captions, provenance)
+        write_text(to / "README.md", page)
+        say(console, f"written to {to}: README.md, tables, figures, claims, provenance")
 
     def chapter(self, directory: Path) -> Chapter:
         store = Store(directory)
@@ -137,6 +146,31 @@ class StudyView(Generic[R]):
         if not groups:
             raise LabError(f"{store.directory} holds no results; `gesmr study run {self.name}` makes some")
         return self.load(groups)
+
+
+def _page(
+    view: StudyView,
+    summary: str,
+    claims: Sequence[Claim],
+    tables: Sequence[SimpleTable],
+    captions: Mapping[str, str],
+    provenance: Mapping[str, Any],
+) -> str:
+    """A study's results in Markdown."""
+    parts = [f"# {view.title}", view.text, f"{summary}. {_where(provenance)}"]
+    for claim in claims:
+        parts.append(f"**Claim {claim.number}: {claim.verdict}.** {claim.claim}. Found: {claim.found}.")
+        parts.append(f"The rule: {claim.rule}.")
+    parts += [f"![{name}]({name}.png)\n\n{caption}" for name, caption in captions.items()]
+    parts += [f"## {table.title}\n\n{table.markdown()}\n{table.note}".rstrip() for table in tables]
+    return "\n\n".join(parts) + "\n"
+
+
+def _where(provenance: Mapping[str, Any]) -> str:
+    """On what machines, and how long it took."""
+    devices = dict.fromkeys(f"{m['device']} (JAX {m['jax']})" for m in provenance["machines"])
+    seconds = sum(s["wall_seconds"] for s in provenance["sessions"])
+    return f"{provenance['runs']:,} runs on {', '.join(devices)}, {seconds:,.0f} s with compilation."
 
 
 def _data_uri(figure: Figure) -> str:
