@@ -15,7 +15,7 @@ from gesmr.lab.cmaes import VIEW, Duels, Measured, Results, Row, claims, figures
 from gesmr.lab.compilation import Programs
 from gesmr.lab.store import Store, StoredGroup
 from gesmr.problems.functions import AS_PRINTED
-from gesmr.studies import Selection, as_json, cmaes
+from gesmr.studies import Selection, as_json, cmaes, pycma
 from gesmr.studies.cmaes import METHODS, SHORT, CmaesStudy, Cost, CostGroup, Duel, DuelGroup
 
 pytest.importorskip("cma", reason="pip install 'gesmr[cma]'")
@@ -109,8 +109,8 @@ def test_every_comparison_reads_the_curves_where_it_says(duels):
 
 
 def test_equal_time_is_gesmrs_time():
-    gesmr = cmaes.Trace(np.arange(3), 101 + 100 * np.arange(3), np.array([0.0, 0.5, 1.0]), np.array([9.0, 8.0, 7.0]))
-    slow = cmaes.Trace(np.arange(1, 5), 101 * np.arange(1, 5), np.array([0.4, 0.9, 1.4, 1.9]), np.array([6.0, 5, 4, 3]))
+    gesmr = pycma.Trace(np.arange(3), 101 + 100 * np.arange(3), np.array([0.0, 0.5, 1.0]), np.array([9.0, 8.0, 7.0]))
+    slow = pycma.Trace(np.arange(1, 5), 101 * np.arange(1, 5), np.array([0.4, 0.9, 1.4, 1.9]), np.array([6.0, 5, 4, 3]))
     late = slow._replace(seconds=slow.seconds + 1)
     summary = cmaes._summary([gesmr, slow, late], 3)
     np.testing.assert_array_equal(summary["values"], [[7, 3, 3], [7, 5, np.nan], [7, 4, 4]])
@@ -144,18 +144,18 @@ def test_runs_start_at_a_draw_that_the_seed_gives_and_not_at_the_origin(programs
 def test_cmaes_is_given_the_function_as_printed_in_double_precision(function):
     rng = np.random.default_rng(0)
     x, shift = rng.normal(size=(7, 6)), rng.normal(size=6)
-    values = cmaes.objective(function, shift)(x)
+    values = pycma.objective(function, shift)(x)
     assert values.dtype == np.float64
     single = AS_PRINTED[function].value(jax.numpy.asarray(x - shift, jax.numpy.float32))
     np.testing.assert_allclose(values, single, rtol=1e-4)
     optimum = shift + AS_PRINTED[function].optimum
-    assert abs(cmaes.objective(function, shift)(optimum[None])[0]) < 1e-12  # moved with the shift
+    assert abs(pycma.objective(function, shift)(optimum[None])[0]) < 1e-12  # moved with the shift
 
 
-@pytest.mark.parametrize("make", [cmaes.full_cmaes, cmaes.separable_cmaes])
+@pytest.mark.parametrize("make", [pycma.full_cmaes, pycma.separable_cmaes])
 def test_a_seed_gives_the_same_run_and_leaves_numpys_generator_alone(make):
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    runs = [cmaes.run_cmaes(partial(make, np.ones(4), 1.0, seed), cmaes.objective("ackley", np.zeros(4)), 20)
+    runs = [pycma.run_cmaes(partial(make, np.ones(4), 1.0, seed), pycma.objective("ackley", np.zeros(4)), 20)
             for seed in (0, 0, 1)]  # fmt: skip
     np.testing.assert_array_equal(runs[0].best, runs[1].best)
     assert not np.array_equal(runs[0].best, runs[2].best)
@@ -164,8 +164,8 @@ def test_a_seed_gives_the_same_run_and_leaves_numpys_generator_alone(make):
 
 def test_pycma_stops_when_it_says_so_and_its_best_is_kept():
     ticks = []
-    trace = cmaes.run_cmaes(
-        partial(cmaes.full_cmaes, np.ones(3), 1.0, 0), cmaes.objective("sphere", np.zeros(3)), 500, tick=ticks.append
+    trace = pycma.run_cmaes(
+        partial(pycma.full_cmaes, np.ones(3), 1.0, 0), pycma.objective("sphere", np.zeros(3)), 500, tick=ticks.append
     )
     assert "tolfun" in trace.stopped
     assert len(trace.best) < 500
@@ -176,20 +176,20 @@ def test_pycma_stops_when_it_says_so_and_its_best_is_kept():
 
 
 def test_time_is_given_until_it_is_up():
-    make = partial(cmaes.separable_cmaes, np.ones(50), 1.0, 0)
-    trace = cmaes.run_cmaes(make, cmaes.objective("rosenbrock", np.zeros(50)), 1, seconds=0.5)
+    make = partial(pycma.separable_cmaes, np.ones(50), 1.0, 0)
+    trace = pycma.run_cmaes(make, pycma.objective("rosenbrock", np.zeros(50)), 1, seconds=0.5)
     assert trace.seconds[-1] >= 0.5
     assert (trace.seconds[:-1] < 0.5).all()
 
 
 def test_full_cmaes_is_refused_before_it_is_made():
     with pytest.raises(MemoryError, match=r"in 1,000,000 dimensions needs 52,\d+\.\d GiB, more than a quarter of this"):
-        cmaes.full_cmaes(np.ones(10**6), 1.0, 0)
-    cmaes.check_memory(100)
+        pycma.full_cmaes(np.ones(10**6), 1.0, 0)
+    pycma.check_memory(100)
 
 
 def test_a_cost_that_does_not_fit_is_left_out(monkeypatch, programs):
-    monkeypatch.setattr(cmaes, "_machine_memory", lambda: 2**20)
+    monkeypatch.setattr(pycma, "_machine_memory", lambda: 2**20)
     group = CostGroup(Cost("CMA-ES", 1000, 4, 3))
     arrays = run_group(group, programs)
     assert np.isnan(arrays["seconds"]).all()

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
-from ..studies.cmaes import COMPARISONS, DIMS, FUNCTIONS, METHODS, POPULATION, SHORT, CmaesStudy, memory_needed
+from ..studies.cmaes import COMPARISONS, DIMS, FUNCTIONS, METHODS, SHORT, CmaesStudy
+from ..studies.pycma import POPULATION, memory_needed
 from . import stats
 from .claims import Claim, Verdict
 from .figures import LINES, PAGE_WIDTH, LineStyle, log_y, settled
