@@ -34,12 +34,16 @@ class SimpleTable:
     rows: tuple[tuple[Any, ...], ...]
     note: str = ""
 
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold no text."""
+        return [all(not isinstance(row[i], str) for row in self.rows) for i in range(len(self.columns))]
+
     def text(self) -> Table:
         """For the terminal."""
         table = Table(title=escape(self.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         table.caption, table.caption_justify = escape(self.note), "left"
-        for i, column in enumerate(self.columns):
-            numeric = all(not isinstance(row[i], str) for row in self.rows)
+        for column, numeric in zip(self.columns, self.numeric, strict=True):
             table.add_column(escape(column), justify="right" if numeric else "left")
         for row in self.rows:
             table.add_row(*(escape(show(cell)) for cell in row))
@@ -49,7 +53,11 @@ class SimpleTable:
         return csv_text(self.columns, [["" if cell is None else cell for cell in row] for row in self.rows])
 
     def markdown(self) -> str:
-        lines = [self.columns, ["--"] * len(self.columns), *(tuple(map(show, row)) for row in self.rows)]
+        lines = [
+            self.columns,
+            ["--:" if numeric else ":--" for numeric in self.numeric],
+            *(tuple(map(show, row)) for row in self.rows),
+        ]
         return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -126,7 +134,14 @@ class StudyView(Generic[R]):
             figures = self.make_figures(results)
         images = [{"caption": caption, "source": _data_uri(figure)} for caption, figure in figures.values()]
         tables = [
-            {"title": t.title, "columns": t.columns, "rows": [list(map(show, row)) for row in t.rows], "note": t.note}
+            {
+                "title": t.title,
+                "columns": [
+                    (column, "number" if numeric else "") for column, numeric in zip(t.columns, t.numeric, strict=True)
+                ],
+                "rows": [list(map(show, row)) for row in t.rows],
+                "note": t.note,
+            }
             for t in self.make_tables(results)
         ]
         context = {"text": self.text, "images": images, "tables": tables}
