@@ -145,7 +145,7 @@ def _comparison(results: Results, name: str) -> SimpleTable:
         "cannot be below 0.1 with three seeds each, nor below 0.33 with two."
     )
     columns = ("Function", "Optimum", "Std", "Seeds", "GESMR after", "GESMR", "s.e.", "Against", "it after",
-               "its value", "its s.e.", "GESMR / it", "p Welch", "p Mann–Whitney", "Ahead")  # fmt: skip
+               "its value", "its s.e.", "GESMR / it", "p Welch", "p rank sum", "Ahead")  # fmt: skip
     return SimpleTable(f"cmaes-{name}", _TITLES[name], columns, tuple(rows), note)
 
 

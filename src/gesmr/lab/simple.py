@@ -41,10 +41,12 @@ class SimpleTable:
 
     def text(self) -> Table:
         """For the terminal."""
-        table = Table(title=escape(self.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(
+            title=escape(self.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True
+        )
         table.caption, table.caption_justify = escape(self.note), "left"
         for column, numeric in zip(self.columns, self.numeric, strict=True):
-            table.add_column(escape(column), justify="right" if numeric else "left")
+            table.add_column(escape(column), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
         for row in self.rows:
             table.add_row(*(escape(show(cell)) for cell in row))
         return table

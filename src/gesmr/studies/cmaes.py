@@ -65,7 +65,8 @@ class Cost:
     method: str
     dim: int
     generations: int  # in a turn; full CMA-ES decomposes its matrix about once in d/530 generations
-    turns: int  # that are measured, after one that is not
+    turns: int  # that are measured
+    warm_ups: int = 1  # turns before, that are not
     num_children: int = NUM_CHILDREN
     revision: int = REVISION
 
@@ -116,7 +117,8 @@ def _dims(method: str, quick: bool) -> tuple[int, ...]:
 def _cost(method: str, dim: int) -> Cost:
     widest = dim == DIMS[-1]
     if method == "CMA-ES":
-        return Cost(method, dim, {10: 50, 100: 50, 1000: 4, 10_000: 20}[dim], turns=1 if widest else 3)
+        generations = {10: 50, 100: 50, 1000: 4, 10_000: 20}[dim]
+        return Cost(method, dim, generations, turns=1 if widest else 3, warm_ups=0 if widest else 1)  # minutes a turn
     return Cost(method, dim, 10 if method == "sep-CMA-ES" else 20 if widest else STEP, turns=3 if widest else 5)
 
 
@@ -247,7 +249,7 @@ class CostGroup:
 
     @property
     def work(self) -> float:
-        return float((self.spec.turns + 1) * self._genes)
+        return float((self.spec.turns + self.spec.warm_ups) * self._genes)
 
     @property
     def _genes(self) -> int:
@@ -272,12 +274,12 @@ class CostGroup:
 
     def _turns(self, turn: Callable[[], None], tick: Tick) -> np.ndarray:
         seconds = []
-        for _ in range(self.spec.turns + 1):
+        for _ in range(self.spec.turns + self.spec.warm_ups):
             begin = time.perf_counter()
             turn()
             seconds.append((time.perf_counter() - begin) / self.spec.generations)
             tick(self._genes)
-        return np.array(seconds[1:])  # without the first, which warms up
+        return np.array(seconds[self.spec.warm_ups :])
 
     def _gesmr(self, compiled: Compiled, tick: Tick) -> tuple[np.ndarray, float]:
         first, enter, advance = map(compiled, self.programs)
