@@ -1,5 +1,5 @@
 """What is optimised."""
 
-from . import functions
+from . import control, functions, networks
 
-__all__ = ["functions"]
+__all__ = ["control", "functions", "networks"]

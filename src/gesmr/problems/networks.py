@@ -106,7 +106,15 @@ class Policy:
                 f"got {observation.shape}"
             )
         x = observation.reshape(*policies, -1, self.inputs)
+        return self.forward(self.weights(parameters), x).reshape(*observation.shape[:-1], self.outputs)
+
+    def weights(self, parameters: Array) -> tuple[Array, ...]:
+        """What `forward` needs, inputs first: laid out once, where many observations follow one another."""
         (first, first_bias), (second, second_bias) = unpack(self.layers, parameters)
-        x = jnp.maximum(jnp.einsum("...ei,...hi->...eh", x, first, precision="highest") + first_bias[..., None, :], 0)
-        x = jnp.einsum("...eh,...oh->...eo", x, second, precision="highest") + second_bias[..., None, :]
-        return x.reshape(*observation.shape[:-1], self.outputs)
+        return first.swapaxes(-1, -2), first_bias[..., None, :], second.swapaxes(-1, -2), second_bias[..., None, :]
+
+    def forward(self, weights: tuple[Array, ...], observation: Array) -> Array:
+        """Outputs `f[..., E, outputs]` for observations `f[..., E, inputs]`."""
+        first, first_bias, second, second_bias = weights
+        hidden = jnp.maximum(jnp.matmul(observation, first, precision="highest") + first_bias, 0)
+        return jnp.matmul(hidden, second, precision="highest") + second_bias

@@ -1,0 +1,188 @@
+"""The control tasks: the same as Gymnasium's environments, step by step; what a policy's value is; errors."""
+
+import subprocess
+import sys
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gesmr
+from gesmr import noise
+from gesmr.problems import control
+
+GYMNASIUM = {
+    "cartpole": "CartPole-v0",
+    "pendulum": "Pendulum-v1",
+    "acrobot": "Acrobot-v1",
+    "mountaincar": "MountainCar-v0",
+}
+# Where gymnax's variables lie in Gymnasium's state, and states from which every branch of the dynamics is reached
+VARIABLES = {
+    "cartpole": ("x", "x_dot", "theta", "theta_dot"),
+    "pendulum": ("theta", "theta_dot"),
+    "acrobot": ("joint_angle1", "joint_angle2", "velocity_1", "velocity_2"),
+    "mountaincar": ("position", "velocity"),
+}
+RANGES = {
+    "cartpole": ((-2.6, 2.6), (-3, 3), (-0.25, 0.25), (-3, 3)),
+    "pendulum": ((-9, 9), (-8, 8)),
+    "acrobot": ((-np.pi, np.pi), (-np.pi, np.pi), (-4 * np.pi, 4 * np.pi), (-9 * np.pi, 9 * np.pi)),
+    "mountaincar": ((-1.2, 0.6), (-0.07, 0.07)),
+}
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*CartPole-v0 is out of date.*", "ignore:.*Overriding environment.*")
+
+
+def gymnasium_environment(name):
+    return gymnasium.make(GYMNASIUM[name], disable_env_checker=True)
+
+
+def states_of(name, values):
+    """gymnax's state with each variable `[n]`, from `f[n, S]`."""
+    like = control.draw_starts(name, noise.key(0), len(values))
+    return like.replace(**{v: jnp.asarray(values[:, i]) for i, v in enumerate(VARIABLES[name])})
+
+
+def random_actions(name, rng, n):
+    task = control.TASKS[name]
+    return rng.integers(0, task.outputs, n) if task.discrete else rng.uniform(-4, 4, n)
+
+
+def gymnasium_action(name, action):
+    return int(action) if control.TASKS[name].discrete else np.array([action])
+
+
+def gymnax_steps(name):
+    environment, parameters = control._environment(name)
+    step = jax.vmap(environment.step_env, in_axes=(None, 0, 0, None))
+    return jax.jit(lambda states, actions: step(jax.random.key(0), states, actions, parameters))
+
+
+# The environments
+
+
+@pytest.mark.parametrize("name", control.TASKS)
+def test_transitions_are_those_of_gymnasium(name, x64):
+    """3000 random transitions, in double precision as Gymnasium computes them."""
+    rng = np.random.default_rng(7)
+    low, high = np.array(RANGES[name]).T
+    values = rng.uniform(low, high, (3000, len(low)))
+    if name == "cartpole":  # what has ended is not stepped again
+        values = values[(np.abs(values[:, 0]) < 2.4) & (np.abs(values[:, 2]) < np.radians(12))]
+    actions = random_actions(name, rng, len(values))
+    observations, states, rewards, ended, _ = gymnax_steps(name)(states_of(name, values), jnp.asarray(actions))
+    after = np.stack([getattr(states, variable) for variable in VARIABLES[name]], axis=1)
+    theirs = gymnasium_environment(name).unwrapped
+    theirs.reset(seed=0)
+    there = []
+    for value, action in zip(values, actions, strict=True):
+        theirs.state = value.copy()
+        theirs.steps_beyond_terminated = None  # CartPole: this is a first step
+        observation, reward, terminated, truncated, _ = theirs.step(gymnasium_action(name, action))
+        there.append((np.array(theirs.state), observation, reward, terminated, truncated))
+    state, observation, reward, terminated, truncated = (np.array(column) for column in zip(*there, strict=True))
+    np.testing.assert_allclose(after, state, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(observations, observation, rtol=1e-6, atol=1e-6)  # theirs are in single precision
+    np.testing.assert_allclose(rewards, reward, rtol=1e-9)
+    np.testing.assert_array_equal(ended, terminated)
+    assert not truncated.any()
+    assert terminated.sum() > 10 or name == "pendulum"  # enough of both kinds
+
+
+@pytest.mark.parametrize("name", control.TASKS)
+def test_start_states_are_drawn_like_those_of_gymnasium(name):
+    starts = control.draw_starts(name, noise.key(3), 2000)
+    ours = np.stack([getattr(starts, variable) for variable in VARIABLES[name]], axis=1)
+    theirs = gymnasium_environment(name).unwrapped
+    drawn = []
+    for seed in range(400):
+        theirs.reset(seed=seed)
+        drawn.append(np.asarray(theirs.state, float))
+    for mine, other in zip(ours.T, np.array(drawn).T, strict=True):
+        width = np.ptp(other)
+        # the ends of a uniform distribution, of 2000 and of 400 draws: within 3% with probability 1 − 2e-5
+        np.testing.assert_allclose([mine.min(), mine.max()], [other.min(), other.max()], atol=0.03 * width + 1e-12)
+        np.testing.assert_allclose(mine.mean(), other.mean(), atol=0.1 * width + 1e-12)
+
+
+def seen(name, state):
+    """What a policy sees of a state. Gymnasium's own observations are in single precision."""
+    if name == "pendulum":
+        return np.array([np.cos(state[0]), np.sin(state[0]), state[1]])
+    if name == "acrobot":
+        return np.array([np.cos(state[0]), np.sin(state[0]), np.cos(state[1]), np.sin(state[1]), state[2], state[3]])
+    return np.asarray(state)
+
+
+def episode_in_gymnasium(name, policy, start):
+    """The return and the length of an episode of a function from observations to actions."""
+    environment = gymnasium_environment(name)
+    environment.reset(seed=0)
+    inner = environment.unwrapped
+    inner.state = np.array(start, float)
+    total, length, ended = 0.0, 0, False
+    while not ended:
+        _, reward, terminated, truncated, _ = environment.step(policy(seen(name, inner.state)))
+        total, length, ended = total + float(reward), length + 1, terminated or truncated
+    return total, length
+
+
+def plain_policy(name, solution):
+    """The network in NumPy, from the flat vector."""
+    task, hidden = control.TASKS[name], 128
+    sizes = np.cumsum([hidden * task.observations, hidden, task.outputs * hidden, task.outputs])
+    first, first_bias, second, second_bias = np.split(np.asarray(solution, float), sizes[:-1])
+
+    def act(observation):
+        x = np.maximum(first.reshape(hidden, -1) @ observation + first_bias, 0)
+        outputs = second.reshape(-1, hidden) @ x + second_bias
+        return int(np.argmax(outputs)) if task.discrete else outputs
+
+    return act
+
+
+def steering(name, weights, lowest, highest):
+    """A policy that takes action `highest` where weights · observation is positive, else `lowest`."""
+    task, hidden = control.TASKS[name], 128
+    first, second = np.zeros((hidden, task.observations)), np.zeros((task.outputs, hidden))
+    first[0], first[1] = weights, np.negative(weights)
+    second[highest, 0] = second[lowest, 1] = 1
+    return np.concatenate([first.ravel(), np.zeros(hidden), second.ravel(), np.zeros(task.outputs)])
+
+
+GOOD = {
+    "cartpole": steering("cartpole", (0, 0.2, 1, 1), 0, 1),
+    "mountaincar": steering("mountaincar", (0, 1), 0, 2),
+    "acrobot": steering("acrobot", (0, 0, 0, 0, 1, 0), 2, 0),
+}
+
+
+@pytest.mark.parametrize("name", control.TASKS)
+def test_whole_episodes_are_those_of_gymnasium(name, x64):
+    """Policies of very different strength, two episodes each: returns and lengths, the time limit included."""
+    problem = control.get(name, episodes=2, key=5)
+    solutions = jnp.asarray(problem.init(11, 6), jnp.float64) * jnp.array([1, 1, 3, 3, 30, 30])[:, None]
+    if name in GOOD:
+        solutions = solutions.at[5].set(GOOD[name])
+    returns = np.asarray(jax.jit(problem.returns)(solutions))
+    starts = np.stack([getattr(problem.starts, variable) for variable in VARIABLES[name]], axis=1)
+    there = [
+        [episode_in_gymnasium(name, plain_policy(name, solution), start) for start in starts] for solution in solutions
+    ]
+    total, length = np.moveaxis(np.array(there), -1, 0)
+    np.testing.assert_allclose(returns, total, rtol=1e-6)
+    assert (length == control.TASKS[name].steps).any()  # an episode ended by the time limit
+    assert (length < control.TASKS[name].steps).any() or name == "pendulum"
+    for i, j in ((0, 0), (5, 1)):
+        episode = problem.trajectory(solutions[i], j)
+        assert len(episode.rewards) == length[i, j]
+        np.testing.assert_allclose(episode.rewards.sum(), total[i, j], rtol=1e-6)
+        assert all(len(values) == length[i, j] + 1 for values in episode.states.values())
+
+
+@pytest.mark.parametrize("name", control.TASKS)
+def test_time_limits_are_those_of_gymnasium(name):
+    assert gymnasium.spec(GYMNASIUM[name]).max_episode_steps == control.TASKS[name].steps
