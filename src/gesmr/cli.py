@@ -33,6 +33,7 @@ Profile = Annotated[str, typer.Option(help="How much of it: quick, or paper for 
 Seeds = Annotated[int | None, typer.Option(help="Seeds 0 … N−1; default: what the profile says.", metavar="N")]
 Dims = Annotated[str | None, typer.Option(help="Only these dimensions, as in 2,30.")]
 Functions = Annotated[str | None, typer.Option(help="Only these functions, as in ackley,sphere.")]
+Tasks = Annotated[str | None, typer.Option(help="Only these tasks, as in cartpole,acrobot.")]
 Methods = Annotated[str | None, typer.Option(help="Only these methods, as in GESMR,SAMR.")]
 Shifted = Annotated[bool, typer.Option("--shifted", help="With every optimum moved to a draw of the first population.")]
 Out = Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")]
@@ -75,11 +76,14 @@ def run(
     functions: Functions = None,
     methods: Methods = None,
     shifted: Shifted = False,
+    tasks: Tasks = None,
     out: Out = None,
     threads: Threads = None,
 ) -> None:
     """Compute what is missing of a study. Killed and started again, it goes on where it was."""
-    selection = Selection(profile, seeds, _numbers("dims", dims), _names(functions), _names(methods), shifted)
+    selection = Selection(
+        profile, seeds, _numbers("dims", dims), _names(functions), _names(methods), shifted, _names(tasks)
+    )
     _run(_study(name), selection, _directory(out, profile), threads)
 
 
@@ -191,6 +195,28 @@ def show_landscape(
     from .lab import landscape
 
     landscape.show_landscape(landscape.load_callable(objective), dim, to, _console(), samples, group, std)
+
+
+@_command(app, "watch")
+def watch(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="Where results are kept, as in runs/quick.")],
+    task: Annotated[
+        str | None, typer.Option(help="Only this task, as in cartpole; default: every one there is.")
+    ] = None,
+    method: Annotated[str, typer.Option(help="Whose policy, as in SAMR.")] = "GESMR",
+    seed: Annotated[int | None, typer.Option(help="Of which run; default: the best on held-out episodes.")] = None,
+    episode: Annotated[int, typer.Option(min=0, help="Which held-out episode.")] = 0,
+    to: To = None,
+) -> None:
+    """Show the best policy of a control run at work: an animation (GIF) and a strip of frames (PNG)."""
+    from .lab import control
+    from .lab.output import say
+    from .lab.store import Store
+
+    home = directory.parent if directory.name == "control" and (directory / "store.json").is_file() else directory
+    results = control.VIEW.results(Store(home / "control"))
+    for line in control.watch(results, task, method, seed, episode, to or home / "watch"):
+        say(_console(), line)
 
 
 @_command(app, "report")

@@ -85,7 +85,7 @@ class StudyView(Generic[R]):
     decide: Callable[[R], Sequence[Claim]] = lambda results: ()
 
     def tables(self, store: Store, options: Options, to: Path, console: Console) -> None:
-        made = self.make_tables(self._results(store))
+        made = self.make_tables(self.results(store))
         if not made:
             raise LabError(f"the study {self.name} has figures but no table")
         for table in made:
@@ -96,18 +96,18 @@ class StudyView(Generic[R]):
 
     def figures(self, store: Store, options: Options, to: Path, console: Console) -> None:
         with style():
-            made = self.make_figures(self._results(store))
+            made = self.make_figures(self.results(store))
         for name, (_, figure) in made.items():
             save(figure, to / name)
         say(console, f"written to {to}: {', '.join(made)} (pdf, svg, png)")
 
     def claims(self, store: Store) -> list[Claim]:
-        return list(self.decide(self._results(store)))
+        return list(self.decide(self.results(store)))
 
     def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Tables, claims, figures in few colours, provenance, and a page that shows them."""
         groups = list(store.groups())
-        results = self._results(store)
+        results = self.results(store)
         tables, claims = self.make_tables(results), self.decide(results)
         with style():
             figures = self.make_figures(results)
@@ -131,7 +131,7 @@ class StudyView(Generic[R]):
     def chapter(self, directory: Path) -> Chapter:
         store = Store(directory)
         groups = list(store.groups())
-        results = self._results(store)
+        results = self.results(store)
         with style():
             figures = self.make_figures(results)
         images = [{"caption": caption, "source": _data_uri(figure)} for caption, figure in figures.values()]
@@ -158,7 +158,8 @@ class StudyView(Generic[R]):
             commands=[f"gesmr study run {self.name} --out {directory.parent}"],
         )
 
-    def _results(self, store: Store) -> R:
+    def results(self, store: Store) -> R:
+        """What the study found, or an error that says what to run."""
         groups = list(store.groups())
         if not groups:
             raise LabError(f"{store.directory} holds no results; `gesmr study run {self.name}` makes some")

@@ -2,6 +2,7 @@
 
 from .base import Group, Program, Selection, Spec, Study, as_json, content_hash
 from .cmaes import CmaesStudy
+from .control import ControlStudy
 from .functions import FunctionsStudy
 from .groups import GroupsStudy
 from .landscape import LandscapeStudy
@@ -17,6 +18,7 @@ _ALL: tuple[Study, ...] = (
     GroupsStudy(),
     SensitivityStudy(),
     CmaesStudy(),
+    ControlStudy(),
 )
 
 STUDIES: dict[str, Study] = {study.name: study for study in _ALL}

@@ -40,9 +40,11 @@ class Batch:
             programs.append(self._branch)
         if "OFMR" in self.methods:
             programs.append(Settle(self.task, self.lanes))
-        if self.keep_best:
-            programs += [self._best(self._ways), self._best(1)]
-        return list(dict.fromkeys([*programs, *self._advances(self._ways), *self._advances(1)]))
+        for ways in {self._ways, 1} if "OFMR" in self.methods else {self._ways}:
+            programs += self._advances(ways)
+            if self.keep_best:
+                programs.append(self._best(ways))
+        return list(dict.fromkeys(programs))
 
     @property
     def work(self) -> float:
