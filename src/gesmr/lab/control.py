@@ -101,9 +101,9 @@ def decide(results: Results) -> list[Claim]:
         Claim(
             12,
             "Control: GESMR is ahead of most methods on CartPole, Pendulum and Acrobot, and fails on MountainCar",
-            "with the best policy's return averaged over generations and seeds (final returns tie at a task's highest), "
-            "GESMR is higher than more than half of the other methods, oracles aside, on each of the three tasks, and "
-            "than at most half of them on MountainCar",
+            "by the best policy's return, averaged over generations and seeds because final returns tie at a task's "
+            "highest, GESMR is above more than half of the other methods, oracles aside, on each of the three tasks, "
+            "and above at most half of them on MountainCar",
             found,
             Verdict.of(holds),
         )
@@ -246,8 +246,8 @@ VIEW = StudyView(
     name="control",
     title="Control",
     text=(
-        "A small network balances, swings up and climbs; its weights are what evolves. A value is minus the return over "
-        "five episodes whose start states a run never changes, so parent and child are compared on the same episodes; "
+        "A small network balances, swings up and climbs; its weights are what evolves. A value is minus the return "
+        "over five episodes whose start states a run never changes, so parent and child are compared on the same ones; "
         "the table shows what the best policy is worth on episodes it has not seen. Policies take the action they "
         "prefer. MountainCar rewards nothing but reaching the goal: there a first population is often all equal."
     ),

@@ -1,0 +1,257 @@
+"""The control study: what is run, runs together are runs alone, the claim's rule, tables, pictures, `gesmr watch`."""
+
+import re
+
+import jax
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+from typer.testing import CliRunner
+
+import gesmr
+from gesmr.cli import app
+from gesmr.lab import control as view
+from gesmr.lab.claims import Verdict
+from gesmr.lab.compilation import Programs
+from gesmr.lab.control import VIEW, MethodRuns, decide, load, make_tables
+from gesmr.lab.errors import LabError
+from gesmr.lab.figures import style
+from gesmr.lab.store import Store, StoredGroup
+from gesmr.lab.views import Options
+from gesmr.problems import control
+from gesmr.studies import Selection, as_json, content_hash
+from gesmr.studies.control import ControlGroup, ControlRun, ControlStudy, ControlTask, control_lanes
+from gesmr.studies.lanes import METHODS, ORACLES
+from test_control import GOOD
+
+STUDY = ControlStudy()
+
+
+# The study
+
+
+def test_the_profiles():
+    quick, paper = (STUDY.specs(Selection(profile)) for profile in ("quick", "paper"))
+    assert len(paper) == 4 * 11 * 5
+    assert {(s.generations, s.episodes, s.num_children) for s in paper} == {(100, 5, 100)}
+    assert len(quick) == 4 * 9 * 3
+    assert not {s.method for s in quick} & set(ORACLES)
+    assert {s.generations for s in quick} == {50}
+    assert len({content_hash(as_json(s)) for s in (*quick, *paper)}) == len(quick) + len(paper)
+
+
+def test_selections():
+    specs = STUDY.specs(Selection(tasks=("acrobot", "cartpole"), methods=("GESMR",), seeds=2))
+    assert [(s.task, s.seed) for s in specs] == [("cartpole", 0), ("cartpole", 1), ("acrobot", 0), ("acrobot", 1)]
+    with pytest.raises(ValueError, match=r"tasks must be one of 'cartpole', .*, got 'pong'"):
+        STUDY.specs(Selection(tasks=("pong",)))
+    with pytest.raises(ValueError, match="dims means nothing to the study control"):
+        STUDY.specs(Selection(dims=(2,)))
+
+
+def test_groups_hold_every_run_once_and_few_populations_at_a_time():
+    specs = STUDY.specs(Selection("paper"))
+    groups = STUDY.groups(specs, 2**33)
+    assert sorted(content_hash(as_json(s)) for g in groups for s in g.specs) == sorted(
+        content_hash(as_json(s)) for s in specs
+    )
+    assert groups[0].task.name == "acrobot"
+    for group in groups:
+        oracles = len(set(group.methods) & set(ORACLES))
+        assert len(group.seeds) * (len(group.methods) + 9 * oracles) <= 10
+
+
+@pytest.fixture(scope="module")
+def group():
+    return ControlGroup(ControlTask("mountaincar"), ("GESMR",), (0, 3), 3)
+
+
+@pytest.fixture(scope="module")
+def computed(group):
+    done = []
+    with Programs(2) as programs:
+        arrays = group.run(programs, done.append)
+    assert np.isclose(sum(done), group.work)
+    return arrays
+
+
+def test_a_group_keeps_returns_rates_and_the_best_policies(group, computed):
+    assert {name: array.shape for name, array in computed.items()} == {
+        "elite": (2, 3), "log_rate": (2, 3), "best": (2, 771), "held_out": (2, 100)}  # fmt: skip
+    assert [spec.seed for spec in group.specs] == [0, 3]
+    own = jax.tree.map(lambda leaf: leaf[1], control_lanes(group.seeds).own)
+    returns = jax.jit(lambda best: group.task.objective(None, own).returns(best))(computed["best"][1])
+    np.testing.assert_allclose(np.mean(returns), computed["elite"][1, -1], rtol=0.02)  # rounding may change a step
+    assert (np.diff(computed["elite"], axis=1) >= 0).all()
+    assert ((computed["held_out"] >= -200) & (computed["held_out"] <= -1)).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["GESMR", "LAMR-100", "OFMR"])
+def test_runs_together_are_runs_alone(method):
+    """A lane is what the library's own functions compute on the same problem; single precision may differ in a tie."""
+    group = ControlGroup(ControlTask("cartpole"), (method,), (1, 4), 2)
+    with Programs(2) as programs:
+        arrays = group.run(programs, lambda work: None)
+    lanes = control_lanes(group.seeds)
+    for i in range(2):
+        own, key = (jax.tree.map(lambda leaf, i=i: leaf[i], keys) for keys in (lanes.own, lanes.key))
+        problem = control.get("cartpole", key=own)
+        population = problem.init(key, 101)
+        search = {"LAMR-100": gesmr.LAMR(), "OFMR": gesmr.OFMR()}.get(method)
+        ga = gesmr.GA(gesmr.Fixed() if search else gesmr.controller(method))
+        state = ga.init(key, population, jax.jit(lambda p, x: p(x))(problem, population))
+        run = search.evolve if search else gesmr.evolve
+        _, history = run(ga, problem, state, 2)
+        np.testing.assert_allclose(arrays["elite"][i], -history.elite, rtol=1e-6)
+        np.testing.assert_allclose(arrays["log_rate"][i], history.log_rate, atol=1e-5)
+
+
+# What it shows
+
+
+def made_up(level, seeds=3, generations=6):
+    """Results where a method's return at every generation is `level[task][method]`, plus a little for each seed."""
+    return {
+        task: {
+            method: MethodRuns(
+                tuple(range(seeds)),
+                value + np.arange(seeds)[:, None] + np.zeros((seeds, generations)),
+                np.zeros((seeds, generations)),
+                np.tile(GOOD.get(task, np.zeros(641)), (seeds, 1)).astype(np.float32),
+                np.full((seeds, 100), value) - np.arange(seeds)[:, None],
+            )
+            for method, value in methods.items()
+        }
+        for task, methods in level.items()
+    }
+
+
+def levels(ahead):
+    """GESMR above `ahead[task]` of the eight other methods; the oracles above all."""
+    others = [method for method in METHODS if method not in (*ORACLES, "GESMR")]
+    return {
+        task: dict.fromkeys(ORACLES, 9.0) | {m: float(i) for i, m in enumerate(others)} | {"GESMR": ahead[task] - 0.5}
+        for task in control.TASKS
+    }
+
+
+@pytest.mark.parametrize(
+    ("ahead", "verdict"),
+    [
+        ((5, 8, 5, 4), Verdict.HOLDS),
+        ((5, 8, 5, 5), Verdict.FAILS),
+        ((4, 8, 8, 0), Verdict.FAILS),
+        ((8, 8, 4, 0), Verdict.FAILS),
+    ],
+)
+def test_claim_12(ahead, verdict):
+    claim = decide(made_up(levels(dict(zip(control.TASKS, ahead, strict=True)))))[0]
+    assert claim.number == 12
+    assert claim.verdict is verdict
+    assert f"{ahead[0]} on CartPole" in claim.found
+
+
+def test_claim_12_needs_every_task_and_method():
+    everything = made_up(levels(dict.fromkeys(control.TASKS, 5)))
+    assert decide({task: everything[task] for task in ("cartpole", "acrobot")})[0].verdict is Verdict.UNDECIDED
+    fewer = {t: {m: r for m, r in methods.items() if m != "SAMR"} for t, methods in everything.items()}
+    assert decide(fewer)[0].verdict is Verdict.UNDECIDED
+
+
+def test_the_table_marks_the_best_and_says_where_there_was_nan():
+    results = made_up({"pendulum": {"OFMR": -100.0, "SAMR": -300.0, "GESMR": -200.0}})
+    table = make_tables(results)[0]
+    assert [row[1] for row in table.rows] == ["OFMR †", "SAMR", "GESMR *"]
+    assert table.rows[2][2] == pytest.approx(-199.0)
+    assert table.rows[2][6] == pytest.approx(-201.0)
+    assert "NaN" not in table.note
+    results["pendulum"]["SAMR"].held_out[1, 3] = np.nan
+    assert "returned NaN, which counts as the worst, on Pendulum under SAMR" in make_tables(results)[0].note
+
+
+def stored(task="mountaincar", methods=("SAMR", "GESMR"), seeds=2, generations=4):
+    specs = [ControlRun(task, method, seed, generations) for method in methods for seed in range(seeds)]
+    best = np.tile(GOOD[task], (len(specs), 1)).astype(np.float32)
+    held_out = np.full((len(specs), 100), 100.0, np.float32) + np.arange(len(specs))[:, None]
+    curve = np.linspace(50, 200, generations) * np.ones((len(specs), 1))
+    return specs, {"elite": curve, "log_rate": -curve, "best": best, "held_out": held_out}
+
+
+def test_loading_takes_the_longest_runs_on_the_seeds_that_all_share():
+    groups = []
+    for specs, arrays in (stored(generations=2), stored(seeds=3), stored(methods=("FMR",), seeds=2)):
+        groups.append(StoredGroup(tuple(map(as_json, specs)), {}, arrays))
+    results = load(groups)
+    assert list(results["mountaincar"]) == ["FMR", "SAMR", "GESMR"]
+    assert {(runs.seeds, runs.elite.shape) for runs in results["mountaincar"].values()} == {((0, 1), (2, 4))}
+    with pytest.raises(LabError, match="no task has runs"):
+        load([])
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs")
+    store = Store(directory / "control", create=True)
+    store.write(*stored(), {"label": "made up"})
+    return directory
+
+
+def test_tables_and_figures(home, tmp_path):
+    store = Store(home / "control")
+    VIEW.tables(store, Options(), tmp_path, Console(quiet=True))
+    assert (tmp_path / "control.csv").read_text().startswith("Task,Method,final return")
+    results = VIEW.results(store)
+    assert results["mountaincar"]["GESMR"].best_seed == 1
+    assert VIEW.summary(results) == "1 control tasks, 2 methods, 2 seeds, 4 generations"
+    with style():
+        figures = VIEW.make_figures(results)
+    assert list(figures) == ["control", "control_strips"]
+    assert len(figures["control"][1].axes) == 2
+    assert len(figures["control_strips"][1].axes) == 8
+
+
+def test_watch_writes_an_animation_and_a_strip(home, tmp_path):
+    result = CliRunner().invoke(app, ["watch", str(home / "control"), "--to", str(tmp_path), "--seed", "0"])
+    assert result.exit_code == 0, result.output
+    steps = int(
+        re.search(r"MountainCar, GESMR, seed 0, held-out episode 0: return -(\d+).0 in \1 steps", result.output)[1]
+    )
+    assert 80 < steps < 130  # pushing the way it rolls gets the car up
+    with Image.open(tmp_path / "mountaincar-GESMR-seed0-episode0.gif") as animation:
+        assert animation.n_frames == steps + 1
+        assert animation.info["duration"] == 30
+    with Image.open(tmp_path / "mountaincar-GESMR-seed0-episode0.png") as strip:
+        assert strip.size[0] > 5 * strip.size[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--task", "pong"), "--task must be one of mountaincar, which have been run, got 'pong'"),
+        (("--method", "FMR"), "--method must be one of SAMR, GESMR, which have been run, got 'FMR'"),
+        (("--seed", "9"), "--seed must be one of 0, 1, which have been run, got 9"),
+    ],
+)
+def test_watch_says_what_there_is(home, arguments, message):
+    result = CliRunner().invoke(app, ["watch", str(home), *arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_watch_without_results(tmp_path):
+    result = CliRunner().invoke(app, ["watch", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("task", control.TASKS)
+def test_every_scene_can_be_drawn(task):
+    variables = {
+        "cartpole": ("x", "theta"), "pendulum": ("theta",), "acrobot": ("joint_angle1", "joint_angle2"),
+        "mountaincar": ("position",)}[task]  # fmt: skip
+    states = {name: np.array([0.1, 0.2, 0.4]) for name in variables}
+    seen = control.Trajectory(states, np.array([0, 1]), np.array([-1.0, -1.0]))
+    assert len(view.strip({task: seen}).axes) == 8
+    assert view.animation(task, seen).startswith(b"GIF89a")
