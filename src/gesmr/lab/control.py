@@ -16,8 +16,8 @@ from .claims import Claim, Verdict
 from .errors import LabError
 from .figures import PAGE_WIDTH, draw, legend, log_y, save, settled, style
 from .simple import SimpleTable, StudyView
-from .store import StoredGroup
-from .watch import animation, episode, save_animation, strip, strips
+from .store import StoredGroup, write_bytes
+from .watch import animation, episode, strip, strips
 
 _OTHERS = tuple(method for method in METHODS if method not in (*ORACLES, "GESMR"))
 _EXPECTED = ("cartpole", "pendulum", "acrobot")  # where the paper has GESMR ahead
@@ -224,7 +224,7 @@ def watch(results: Results, task: str | None, method: str, seed: int | None, num
         chosen = runs.best_seed if seed is None else seed
         seen = episode(name, runs.best[runs.seeds.index(chosen)], number)
         base = to / f"{name}-{method.replace('/', '-')}-seed{chosen}-episode{number}"
-        save_animation(animation(name, seen), base.with_name(f"{base.name}.gif"))
+        write_bytes(base.with_name(f"{base.name}.gif"), animation(name, seen))
         with style():
             save(strip({name: seen}), base, ("png",))
         lines.append(

@@ -235,8 +235,12 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """A document for people, and the directories above it; or StorageError."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text.encode())
+        write_atomically(path, data)
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error

@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,7 +11,7 @@ from matplotlib.patches import Circle, Rectangle
 from PIL import Image
 
 from ..problems.control import TASKS, Trajectory, get
-from .errors import LabError, StorageError
+from .errors import LabError
 from .figures import PAGE_WIDTH, settled, style
 
 _FRAMES = 8  # of a strip
@@ -70,14 +69,6 @@ def strips(policies: Mapping[str, np.ndarray]) -> Figure | None:
         return strip({task: episode(task, policy) for task, policy in policies.items()})
     except LabError:
         return None
-
-
-def save_animation(data: bytes, path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    except OSError as error:
-        raise StorageError(f"could not write {path}: {error.strerror}") from error
 
 
 def _scene(axes: Axes, task: str, seen: Trajectory, i: int) -> None:

@@ -24,10 +24,6 @@ EPISODES = 5
 _STARTS, _ACTIONS = np.array([2**32 - 1, 2**32 - 2], np.uint32)
 _HELD_OUT_SEED = 2**64 - 12
 
-_STEPS_PER_CHECK = 10  # of whether any episode is left
-# Policies at a time on a CPU: their weights stay in its cache, and few wait for the longest episode among them
-_BLOCK_ON_A_CPU = 25
-
 
 class Task(NamedTuple):
     environment: str  # gymnax's class for it
@@ -98,9 +94,13 @@ class Control:
         """The return of every episode, `f[..., E]`, of policies `f[..., d]`."""
         _check_population(population, self.num_genes)
         policies = population.reshape(-1, self.num_genes)
-        in_blocks = jax.default_backend() == "cpu" and len(policies) > _BLOCK_ON_A_CPU
-        returns = _returns_in_blocks(self, policies) if in_blocks else self._returns(policies)
-        return returns.reshape(*population.shape[:-1], self.num_episodes)
+        weights = self.policy.weights(policies)
+        shape = len(policies), self.num_episodes
+        state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), self.starts)
+        start = _Episodes(state, jnp.zeros((), jnp.int32), jnp.zeros(shape, policies.dtype), jnp.ones(shape, bool))
+        # Stopping when all have ended was measured and does not pay: some policy of a hundred reaches the limit
+        end = lax.fori_loop(0, self.steps, lambda _, now: self._step(weights, now)[0], start)
+        return end.total.reshape(*population.shape[:-1], self.num_episodes)
 
     @property
     def num_episodes(self) -> int:
@@ -130,19 +130,6 @@ class Control:
         variables = {name: getattr(states, name)[: length + 1] for name in vars(states) if name != "time"}
         return Trajectory(variables, actions[:length], rewards[:length])
 
-    def _returns(self, policies: Array) -> Array:
-        """`f[M, E]` of policies `f[M, d]`, all at once."""
-        weights = self.policy.weights(policies)
-        shape = len(policies), self.num_episodes
-        state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), self.starts)
-        start = _Episodes(state, jnp.zeros(()), jnp.zeros(shape, policies.dtype), jnp.ones(shape, bool))
-
-        def some_steps(now: _Episodes) -> _Episodes:
-            return lax.fori_loop(0, _STEPS_PER_CHECK, lambda _, now: self._step(weights, now)[0], now)
-
-        # A scan over the whole time limit would go on when no episode is left
-        return lax.while_loop(lambda now: now.alive.any(), some_steps, start).total
-
     def _step(self, weights: tuple[Array, ...], now: "_Episodes") -> tuple["_Episodes", Array, Array]:
         """All episodes one step on; what was done, and the rewards."""
         environment, parameters = _environment(self.name)
@@ -161,22 +148,14 @@ class Control:
             return outputs[..., 0]  # the environment clips it
         if self.sample:  # by Gumbel's trick; all policies share the draws of an episode's step
             place = noise.fold_in(self.key, jnp.arange(self.num_episodes), _ACTIONS)
-            words = noise.bits(noise.fold_in(place, time.astype(jnp.uint32)), outputs.shape[-1])
+            words = noise.bits(noise.fold_in(place, time), outputs.shape[-1])
             outputs = outputs - jnp.log(-jnp.log(noise.uniform(words)))
         return jnp.argmax(outputs, axis=-1)
 
 
-def _returns_in_blocks(problem: Control, policies: Array) -> Array:
-    """`f[M, E]`, a block of policies after another."""
-    count, num_genes = policies.shape
-    blocks = jnp.pad(policies, ((0, -count % _BLOCK_ON_A_CPU), (0, 0)), "edge")
-    returns = lax.map(problem._returns, blocks.reshape(-1, _BLOCK_ON_A_CPU, num_genes))
-    return returns.reshape(-1, problem.num_episodes)[:count]
-
-
 class _Episodes(NamedTuple):
     state: Any  # gymnax's, every leaf [M, E]
-    time: Array  # []  steps done
+    time: Array  # i32[]  steps done
     total: Array  # f[M, E]  the return so far
     alive: Array  # bool[M, E]
 
@@ -192,7 +171,7 @@ def _trajectory(problem: Control, solution: Array, episode: Array) -> tuple[Any,
         then, action, reward = problem._step(weights, now)
         return then, (then.state, action, reward, now.alive)
 
-    start = _Episodes(state, jnp.zeros(()), jnp.zeros(shape, solution.dtype), jnp.ones(shape, bool))
+    start = _Episodes(state, jnp.zeros((), jnp.int32), jnp.zeros(shape, solution.dtype), jnp.ones(shape, bool))
     _, (states, *rest) = lax.scan(step, start, None, length=problem.steps)
     states = jax.tree.map(lambda first, after: jnp.concatenate([first[None], after]), state, states)
     return jax.tree.map(lambda leaf: leaf[:, 0, episode], (states, *rest))
