@@ -1,4 +1,4 @@
-"""A file from one of several mirrors: retried, resumed, checked before it is there, and fetched once by two processes."""
+"""A file from one of several mirrors: retried, resumed, checked before it is there, fetched once by two processes."""
 
 import http.client
 import os
