@@ -34,6 +34,9 @@ Seeds = Annotated[int | None, typer.Option(help="Seeds 0 … N−1; default: wha
 Dims = Annotated[str | None, typer.Option(help="Only these dimensions, as in 2,30.")]
 Functions = Annotated[str | None, typer.Option(help="Only these functions, as in ackley,sphere.")]
 Methods = Annotated[str | None, typer.Option(help="Only these methods, as in GESMR,SAMR.")]
+Tasks = Annotated[str | None, typer.Option(help="Only these tasks of `images` or `control`, as in mnist.")]
+Images = Annotated[int | None, typer.Option(help="Training images of a run of `images`.", metavar="N")]
+Init = Annotated[str | None, typer.Option(help="How networks of `images` start: uniform, he or normal.")]
 Shifted = Annotated[bool, typer.Option("--shifted", help="With every optimum moved to a draw of the first population.")]
 Out = Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")]
 To = Annotated[Path | None, typer.Option(help="Where to write; default: beside the results.", metavar="DIR")]
@@ -75,11 +78,24 @@ def run(
     functions: Functions = None,
     methods: Methods = None,
     shifted: Shifted = False,
+    tasks: Tasks = None,
+    images: Images = None,
+    init: Init = None,
     out: Out = None,
     threads: Threads = None,
 ) -> None:
     """Compute what is missing of a study. Killed and started again, it goes on where it was."""
-    selection = Selection(profile, seeds, _numbers("dims", dims), _names(functions), _names(methods), shifted)
+    selection = Selection(
+        profile,
+        seeds,
+        _numbers("dims", dims),
+        _names(functions),
+        _names(methods),
+        shifted,
+        tasks=_names(tasks),
+        images=images,
+        init=init,
+    )
     _run(_study(name), selection, _directory(out, profile), threads)
 
 
