@@ -1,5 +1,5 @@
 """What is optimised."""
 
-from . import functions
+from . import datasets, functions, images, networks
 
-__all__ = ["functions"]
+__all__ = ["datasets", "functions", "images", "networks"]

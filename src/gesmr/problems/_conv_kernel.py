@@ -15,7 +15,7 @@ from jax import Array, lax
 from jax.experimental import pallas as pl
 
 CHANNELS = 10
-BLOCK, WARPS = 256, 4  # images of a program, and its threads / 32
+BLOCK, WARPS = 128, 2  # images of a program, and its threads / 32
 
 _POOL = ((0, 0), (0, 1), (1, 0), (1, 1))  # the places of a pooling window
 _TAPS = tuple((i, j) for i in range(3) for j in range(3))
@@ -59,18 +59,19 @@ def _call(
     rest = x.shape[:-1] if shared else x.shape[1:-1]
     zeros = (0,) * len(rest)
     if shared:
-        spec = pl.BlockSpec((*rest, BLOCK), lambda net, window, block: (*zeros, block))
+        spec = pl.BlockSpec((*rest, BLOCK), lambda window, net, block: (*zeros, block))
     else:
-        spec = pl.BlockSpec((None, *rest, BLOCK), lambda net, window, block: (net, *zeros, block))
+        spec = pl.BlockSpec((None, *rest, BLOCK), lambda window, net, block: (net, *zeros, block))
 
     def of_a_network(array: Array) -> pl.BlockSpec:
-        return pl.BlockSpec((None, *array.shape[1:]), lambda net, window, block: (net, *(0,) * (array.ndim - 1)))
+        return pl.BlockSpec((None, *array.shape[1:]), lambda window, net, block: (net, *(0,) * (array.ndim - 1)))
 
     found = pl.pallas_call(
         kernel,
-        grid=(networks, side * side, images // BLOCK),
+        # The first changes fastest: programs that run together read overlapping patches of the same images.
+        grid=(side * side, networks, images // BLOCK),
         in_specs=[spec, *map(of_a_network, weights)],
-        out_specs=pl.BlockSpec((None, CHANNELS, None, BLOCK), lambda net, window, block: (net, 0, window, block)),
+        out_specs=pl.BlockSpec((None, CHANNELS, None, BLOCK), lambda window, net, block: (net, 0, window, block)),
         out_shape=jax.ShapeDtypeStruct((networks, CHANNELS, side * side, images), jnp.float32),
         interpret=interpret,
         **({} if interpret else _compiler_options()),
@@ -81,12 +82,12 @@ def _call(
 def _compiler_options() -> dict[str, Any]:
     from jax.experimental.pallas import triton  # noqa: PLC0415 - absent where there is no GPU
 
-    return {"backend": "triton", "compiler_params": triton.CompilerParams(num_warps=WARPS, num_stages=1)}
+    return {"compiler_params": triton.CompilerParams(num_warps=WARPS, num_stages=1)}
 
 
 def _first_kernel(x, weights, biases, found) -> None:
     """One input channel, `f[22, 22, block]`: a pooling window and a channel at a time."""
-    window = pl.program_id(1)
+    window = pl.program_id(0)
     patch = _patch(x, window // 10, window % 10)
     for channel in range(CHANNELS):
         taps = [weights[channel, t] for t in range(9)]
@@ -95,7 +96,7 @@ def _first_kernel(x, weights, biases, found) -> None:
 
 
 def _second_kernel(x, weights, biases, found) -> None:
-    window = pl.program_id(1)
+    window = pl.program_id(0)
     pooled = _convolution(x, weights, biases, window // 4, window % 4)
     for channel in range(CHANNELS):
         found[channel, :] = pooled[channel]

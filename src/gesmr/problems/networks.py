@@ -4,6 +4,7 @@ A vector holds, layer by layer, the weights and then the biases, in PyTorch's or
 """
 
 import math
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ from jax import Array, lax
 
 from .. import _checks, noise
 from .._pytree import pytree, static
-from . import _conv_kernel
 
 UNIFORM, HE, NORMAL = "uniform", "he", "normal"
 INITIALISATIONS = {
@@ -120,8 +120,9 @@ SIDE = 28  # of an image
 SEEN = 22  # of it that the network sees: pooling leaves out rows and columns at the lower and right edge
 
 _POOL = ((0, 0), (0, 1), (1, 0), (1, 1))  # the places of a pooling window
-_AT_A_TIME_ON_A_CPU = 200  # images: what a layer makes of them for one network stays in a cache
+_AT_A_TIME_ON_A_CPU = 100  # images: what a layer makes of them for one network stays in a cache
 _AT_A_TIME = 1000  # elsewhere, with all networks side by side
+_AT_A_TIME_BY_KERNELS = 5120
 
 
 @pytree
@@ -159,20 +160,27 @@ class ConvNet:
         if images.shape[:-1] != (SEEN, SEEN) or images.ndim != 3:
             raise ValueError(f"images must have shape ({SEEN}, {SEEN}, n), got {images.shape}")
         layers = unpack(self.layers, parameters)
-        if _conv_kernel.usable():
-            return _conv_kernel.outputs(layers, images)
-        on_a_cpu = jax.default_backend() == "cpu"
-        side_by_side = _one_by_one if on_a_cpu else jax.vmap(_outputs, in_axes=(0, None))
-        most = _AT_A_TIME_ON_A_CPU if on_a_cpu else _AT_A_TIME
+        some, most = _way_to_compute()
         whole, left = divmod(images.shape[-1], most)
         parts = []
         if whole:
             chunks = images[..., : whole * most].reshape(SEEN, SEEN, whole, most).transpose(2, 0, 1, 3)
-            some = lax.map(lambda chunk: side_by_side(layers, chunk), chunks)
-            parts.append(some.transpose(1, 2, 0, 3).reshape(len(parameters), CLASSES, -1))
+            found = lax.map(lambda chunk: some(layers, chunk), chunks)
+            parts.append(found.transpose(1, 2, 0, 3).reshape(len(parameters), CLASSES, -1))
         if left:
-            parts.append(side_by_side(layers, images[..., whole * most :]))
+            parts.append(some(layers, images[..., whole * most :]))
         return jnp.concatenate(parts, axis=-1)
+
+
+def _way_to_compute() -> tuple[Callable[[Any, Array], Array], int]:
+    """What computes the outputs of all networks for some images, and for how many at a time."""
+    if jax.default_backend() == "cpu":
+        return _one_by_one, _AT_A_TIME_ON_A_CPU
+    from . import _conv_kernel  # noqa: PLC0415 - it takes long to import, and a CPU has no use for it
+
+    if _conv_kernel.usable():
+        return _conv_kernel.outputs, _AT_A_TIME_BY_KERNELS
+    return jax.vmap(_outputs, in_axes=(0, None)), _AT_A_TIME
 
 
 def seen(images: Any) -> Array:
@@ -197,19 +205,25 @@ def _outputs(layers: list[tuple[Array, Array]], images: Array) -> Array:
 
 
 def _first_convolution(images: Array, weights: Array, biases: Array) -> Array:
-    """Convolution, pooling and ReLU of one channel `f[h, w, n]`: a sum so short that fused it beats a product."""
+    """Convolution, pooling and ReLU of one channel `f[h, w, n]`: a sum so short that fused it beats a product.
+
+    Channel by channel in a loop, or XLA would compute it again for every patch of the next layer that it is part of.
+    """
     h, w = (size - 2 for size in images.shape[:2])
 
-    def at(down: int, right: int) -> Array:
-        """The convolution at one place of every pooling window."""
-        terms = [
-            weights[:, 0, i, j, None, None, None] * images[down + i : down + i + h : 2, right + j : right + j + w : 2]
-            for i in range(3)
-            for j in range(3)
-        ]
-        return sum(terms[1:], terms[0])
+    def channel(taps: Array, bias: Array) -> Array:
+        def at(down: int, right: int) -> Array:
+            """The convolution at one place of every pooling window."""
+            terms = [
+                taps[0, i, j] * images[down + i : down + i + h : 2, right + j : right + j + w : 2]
+                for i in range(3)
+                for j in range(3)
+            ]
+            return sum(terms[1:], terms[0])
 
-    return _pooled([at(*place) for place in _POOL], biases[:, None, None, None])
+        return _pooled([at(*place) for place in _POOL], bias)
+
+    return lax.map(lambda layer: channel(*layer), (weights, biases))
 
 
 def _convolution(x: Array, weights: Array, biases: Array) -> Array:
