@@ -13,6 +13,7 @@ except ImportError:
     sys.exit("the gesmr command needs more than the library: pip install 'gesmr[lab]'")
 
 from .lab.errors import LabError
+from .problems.datasets import DatasetError
 from .studies import STUDIES, Selection, Study
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def _run(study: Study, selection: Selection, directory: Path, threads: int | Non
     store = Store(directory / study.name, create=True, warn=lambda line: console.print(line, style="yellow"))
     try:
         computed = runner.run(study, specs, store, console=console, threads=threads)
-    except ModuleNotFoundError as error:  # an extra that is not installed
+    except (ModuleNotFoundError, DatasetError) as error:  # an extra that is not installed, images that are not there
         raise LabError(str(error)) from error
     there = "all there already" if not computed else f"{computed} computed now"
     console.print(f"{study.name}: {len(specs)} runs in {store.directory}, {there}", highlight=False, soft_wrap=True)

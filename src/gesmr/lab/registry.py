@@ -1,6 +1,6 @@
 """Which view shows which study."""
 
-from . import cmaes, groups, landscape, mutations, sensitivity, theorem
+from . import cmaes, groups, images, landscape, mutations, sensitivity, theorem
 from .functions.view import FunctionsView
 from .views import View
 
@@ -12,4 +12,5 @@ VIEWS: dict[str, View] = {
     "groups": groups.VIEW,
     "sensitivity": sensitivity.VIEW,
     "cmaes": cmaes.VIEW,
+    "images": images.VIEW,
 }

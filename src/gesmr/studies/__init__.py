@@ -4,6 +4,7 @@ from .base import Group, Program, Selection, Spec, Study, as_json, content_hash
 from .cmaes import CmaesStudy
 from .functions import FunctionsStudy
 from .groups import GroupsStudy
+from .images import ImagesStudy
 from .landscape import LandscapeStudy
 from .mutations import MutationsStudy
 from .sensitivity import SensitivityStudy
@@ -17,6 +18,7 @@ _ALL: tuple[Study, ...] = (
     GroupsStudy(),
     SensitivityStudy(),
     CmaesStudy(),
+    ImagesStudy(),
 )
 
 STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
