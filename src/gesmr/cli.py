@@ -13,6 +13,7 @@ except ImportError:
     sys.exit("the gesmr command needs more than the library: pip install 'gesmr[lab]'")
 
 from .lab.errors import LabError
+from .problems.datasets import DatasetError
 from .studies import STUDIES, Selection, Study
 
 if TYPE_CHECKING:
@@ -33,8 +34,12 @@ Profile = Annotated[str, typer.Option(help="How much of it: quick, or paper for 
 Seeds = Annotated[int | None, typer.Option(help="Seeds 0 … N−1; default: what the profile says.", metavar="N")]
 Dims = Annotated[str | None, typer.Option(help="Only these dimensions, as in 2,30.")]
 Functions = Annotated[str | None, typer.Option(help="Only these functions, as in ackley,sphere.")]
-Tasks = Annotated[str | None, typer.Option(help="Only these tasks, as in cartpole,acrobot.")]
 Methods = Annotated[str | None, typer.Option(help="Only these methods, as in GESMR,SAMR.")]
+Tasks = Annotated[
+    str | None, typer.Option(help="Only these tasks of `images` or `control`, as in mnist or cartpole,acrobot.")
+]
+Images = Annotated[int | None, typer.Option(help="Training images of a run of `images`.", metavar="N")]
+Init = Annotated[str | None, typer.Option(help="How networks of `images` start: uniform, he or normal.")]
 Shifted = Annotated[bool, typer.Option("--shifted", help="With every optimum moved to a draw of the first population.")]
 Out = Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")]
 To = Annotated[Path | None, typer.Option(help="Where to write; default: beside the results.", metavar="DIR")]
@@ -77,12 +82,22 @@ def run(
     methods: Methods = None,
     shifted: Shifted = False,
     tasks: Tasks = None,
+    images: Images = None,
+    init: Init = None,
     out: Out = None,
     threads: Threads = None,
 ) -> None:
     """Compute what is missing of a study. Killed and started again, it goes on where it was."""
     selection = Selection(
-        profile, seeds, _numbers("dims", dims), _names(functions), _names(methods), shifted, _names(tasks)
+        profile,
+        seeds,
+        _numbers("dims", dims),
+        _names(functions),
+        _names(methods),
+        shifted,
+        tasks=_names(tasks),
+        images=images,
+        init=init,
     )
     _run(_study(name), selection, _directory(out, profile), threads)
 
@@ -241,7 +256,7 @@ def _run(study: Study, selection: Selection, directory: Path, threads: int | Non
     store = Store(directory / study.name, create=True, warn=lambda line: console.print(line, style="yellow"))
     try:
         computed = runner.run(study, specs, store, console=console, threads=threads)
-    except ModuleNotFoundError as error:  # an extra that is not installed
+    except (ModuleNotFoundError, DatasetError) as error:  # an extra that is not installed, images that are not there
         raise LabError(str(error)) from error
     there = "all there already" if not computed else f"{computed} computed now"
     console.print(f"{study.name}: {len(specs)} runs in {store.directory}, {there}", highlight=False, soft_wrap=True)

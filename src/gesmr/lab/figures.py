@@ -22,6 +22,7 @@ from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, M
 from PIL import Image
 
 from .. import _checks
+from . import stats
 from .errors import StorageError
 
 FORMATS = ("pdf", "svg", "png")
@@ -188,6 +189,13 @@ def symmetric_log_y(axes: Axes, near: float, low: float, high: float) -> None:
     shown = (ticks >= low) & (ticks <= max(high, -near))
     axes.set_yticks(ticks[shown])
     axes.yaxis.set_minor_locator(NullLocator())
+
+
+def over_seeds(history: np.ndarray) -> np.ndarray:
+    """Mean and mean ∓ standard error `f[3, P]` of `f[S, P]`."""
+    history = np.asarray(history, np.float64).T
+    middle, error = stats.mean(history), stats.standard_error(history)
+    return np.stack([middle, middle - error, middle + error])
 
 
 def draw(axes: Axes, method: str, x: np.ndarray, middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:

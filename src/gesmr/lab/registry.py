@@ -1,6 +1,6 @@
 """Which view shows which study."""
 
-from . import cmaes, control, groups, landscape, mutations, sensitivity, theorem
+from . import cmaes, control, groups, images, landscape, mutations, sensitivity, theorem
 from .functions.view import FunctionsView
 from .views import View
 
@@ -12,5 +12,6 @@ VIEWS: dict[str, View] = {
     "groups": groups.VIEW,
     "sensitivity": sensitivity.VIEW,
     "cmaes": cmaes.VIEW,
+    "images": images.VIEW,
     "control": control.VIEW,
 }

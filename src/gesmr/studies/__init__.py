@@ -5,6 +5,7 @@ from .cmaes import CmaesStudy
 from .control import ControlStudy
 from .functions import FunctionsStudy
 from .groups import GroupsStudy
+from .images import ImagesStudy
 from .landscape import LandscapeStudy
 from .mutations import MutationsStudy
 from .sensitivity import SensitivityStudy
@@ -18,6 +19,7 @@ _ALL: tuple[Study, ...] = (
     GroupsStudy(),
     SensitivityStudy(),
     CmaesStudy(),
+    ImagesStudy(),
     ControlStudy(),
 )
 

@@ -73,6 +73,8 @@ class Selection:
     methods: tuple[str, ...] | None = None
     shifted: bool = False
     tasks: tuple[str, ...] | None = None
+    images: int | None = None
+    init: str | None = None
 
     def check(self, study: str, accepted: Sequence[str]) -> None:
         """Refuse what was asked for but means nothing to the study."""

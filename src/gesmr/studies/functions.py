@@ -68,6 +68,7 @@ class FunctionsStudy:
     profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
 
     def specs(self, selection: Selection) -> Sequence[Run | Cost]:
+        selection.check(self.name, ("functions", "dims", "methods", "seeds", "shifted"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         dims = subset("dims", selection.dims, tuple(d for d in GENERATIONS if d <= 100 or not quick), GENERATIONS)
         functions = subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 from ...problems.functions import FORMULAS
 from .. import stats
 from ..errors import LabError
-from ..figures import PAGE_HEIGHT, PAGE_WIDTH, draw, legend, log_y, save, settled, style, symmetric_log_y
+from ..figures import PAGE_HEIGHT, PAGE_WIDTH, draw, legend, log_y, over_seeds, save, settled, style, symmetric_log_y
 from .results import Results, Row
 
 DEFAULT_ROWS = tuple(Row(function, 100, 10.0) for function in ("ackley", "griewank", "rastrigin", "rosenbrock"))
@@ -95,9 +95,9 @@ def _draw_row(results: Results, row: Row, elite: Axes, rate: Axes) -> None:
     histories = {
         method: results.curves(row, method) for method in results.methods if (row, method) in results.histories
     }
-    values = {method: _over_seeds(history.elite) for method, history in histories.items()}
+    values = {method: over_seeds(history.elite) for method, history in histories.items()}
     with np.errstate(over="ignore"):
-        rates = {method: np.exp(_over_seeds(history.log_rate)) for method, history in histories.items()}
+        rates = {method: np.exp(over_seeds(history.log_rate)) for method, history in histories.items()}
     for axes, lines, label in ((elite, values, "Elite value"), (rate, rates, "Mutation rate")):
         axes.set_ylabel(label)
         axes.yaxis.set_label_coords(-0.15, 0.5)
@@ -105,13 +105,6 @@ def _draw_row(results: Results, row: Row, elite: Axes, rate: Axes) -> None:
             _choose_scale(axes, np.array([middle for middle, *_ in lines.values()]))
         for method, line in lines.items():
             draw(axes, method, histories[method].generation, *line)
-
-
-def _over_seeds(history: np.ndarray) -> np.ndarray:
-    """Mean and mean ∓ standard error `f[3, P]` of `f[S, P]`."""
-    history = np.asarray(history, np.float64).T
-    middle, error = stats.mean(history), stats.standard_error(history)
-    return np.stack([middle, middle - error, middle + error])
 
 
 def _choose_scale(axes: Axes, lines: np.ndarray) -> None:

@@ -1,0 +1,305 @@
+"""What the study `images` shows: curves of loss, rate and held-out accuracy, who is ahead, and what starts change."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from scipy.stats import kendalltau, rankdata
+
+from ..problems.networks import INITIALISATIONS, STD, UNIFORM
+from ..studies.functions import kept_generations
+from ..studies.images import GENERATIONS, REVISION, SEEDS, SETS
+from ..studies.lanes import METHODS, ORACLES, STEP
+from . import stats
+from .claims import Claim, Verdict
+from .errors import LabError
+from .figures import PAGE_WIDTH, draw, legend, log_y, over_seeds, settled
+from .simple import SimpleTable, StudyView
+from .store import StoredGroup
+
+RANKED = tuple(method for method in METHODS if method not in ORACLES)
+_NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}
+_STARTS = dict(zip(INITIALISATIONS, (("#d55e00", "o"), ("#0072b2", "s"), ("#009e73", "^")), strict=True))
+
+
+class Row(NamedTuple):
+    """What methods are compared on."""
+
+    dataset: str
+    images: int
+    init: str
+    generations: int
+
+    @property
+    def label(self) -> str:
+        start = "" if self.init == UNIFORM else f", {self.init}"
+        return f"{_NAMES.get(self.dataset, self.dataset)}, {self.images:,} images{start}"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Of a method, on the seeds that all methods of the row have."""
+
+    final: np.ndarray  # f[S]  training loss at the end
+    elite: np.ndarray  # f[S, P]  training loss at the generations that are kept
+    log_rate: np.ndarray  # f[S, P]
+    test_loss: np.ndarray  # f[S, K]  of the best network after every step
+    test_accuracy: np.ndarray  # f[S, K]
+
+
+Results = Mapping[Row, Mapping[str, Runs]]
+
+
+def load(groups: Sequence[StoredGroup]) -> Results:
+    found: dict[Row, dict[str, dict[int, list[np.ndarray]]]] = {}
+    names = Runs.__dataclass_fields__
+    for group in groups:
+        for i, spec in enumerate(group.specs):
+            if spec["kind"] == "images" and spec["revision"] == REVISION and spec["dataset"] in SETS:
+                row = Row(*(spec[name] for name in Row._fields))
+                runs = found.setdefault(row, {}).setdefault(spec["method"], {})
+                runs[spec["seed"]] = [group.arrays[name][i] for name in names]
+    results = {}
+    for row in sorted(found, key=_order):
+        seeds = sorted(set.intersection(*map(set, found[row].values())))
+        if seeds:
+            results[row] = {
+                method: Runs(*(np.stack(values) for values in zip(*(by_seed[s] for s in seeds), strict=True)))
+                for method in METHODS
+                if (by_seed := found[row].get(method))
+            }
+    if not results:
+        raise LabError("no set has runs of the same seeds for every method; run the study again")
+    return results
+
+
+def _order(row: Row) -> tuple:
+    return list(INITIALISATIONS).index(row.init), -row.images, SETS.index(row.dataset), -row.generations
+
+
+def decide(results: Results) -> list[Claim]:
+    rows = [_decisive(results, dataset) for dataset in SETS]
+    holds, found = None, "the runs this needs are not all there"
+    if all(row is not None for row in rows):
+        placed = [_placed(results[row]) for row in rows if row is not None]
+        holds = all(next(method for method in p if method != "15MR") == "GESMR" for p in placed)
+        found = "; ".join(
+            f"{row.label}: {', '.join(f'{method} {loss:.3f}' for method, loss in p.items())}"
+            for row, p in zip(rows, placed, strict=True)
+            if row is not None
+        )
+    return [
+        Claim(
+            11,
+            "On MNIST and Fashion-MNIST GESMR is ahead of all methods but 15MR",
+            "on both sets GESMR's mean training loss at the end is below that of every other method that is no oracle, "
+            "15MR left out of the comparison; with the default initialisation, on the most training images for which "
+            f"all these methods have {GENERATIONS:,} generations and at least {SEEDS} seeds",
+            found,
+            Verdict.of(holds),
+        )
+    ]
+
+
+def _decisive(results: Results, dataset: str) -> Row | None:
+    """The row that decides the claim for a set: of those that have all it needs, the one with the most images."""
+    rows = [
+        row
+        for row, runs in results.items()
+        if (row.dataset, row.init, row.generations) == (dataset, UNIFORM, GENERATIONS)
+        and set(RANKED) <= set(runs)
+        and len(runs["GESMR"].final) >= SEEDS
+    ]
+    return max(rows, key=lambda row: row.images, default=None)
+
+
+def _placed(runs: Mapping[str, Runs]) -> dict[str, float]:
+    """Mean losses at the end of the methods that are no oracles, the lowest first; NaN last."""
+    means = {method: float(runs[method].final.mean()) for method in RANKED if method in runs}
+    return dict(sorted(means.items(), key=lambda item: (np.isnan(item[1]), item[1])))
+
+
+def make_tables(results: Results) -> list[SimpleTable]:
+    tables = [_final_table(results)]
+    if len({row.init for row in results}) > 1:
+        tables.append(_starts_table(results))
+    return tables
+
+
+def _final_table(results: Results) -> SimpleTable:
+    lines = []
+    for row, runs in results.items():
+        places = list(_placed(runs))
+        for method, run in runs.items():
+            seeds = len(run.final)
+            p = stats.welch(run.final, runs["GESMR"].final) if "GESMR" in runs and method != "GESMR" else np.nan
+            error = float(stats.standard_error(run.final))
+            lines.append(
+                (
+                    _NAMES[row.dataset],
+                    row.images,
+                    row.init,
+                    row.generations,
+                    f"{method}†" if method in ORACLES else method,
+                    seeds,
+                    places.index(method) + 1 if method in places else None,
+                    float(run.final.mean()),
+                    _or_none(error),
+                    float(run.test_loss[:, -1].mean()),
+                    100 * float(run.test_accuracy[:, -1].mean()),
+                    float(np.exp(run.log_rate[:, -1].astype(np.float64).mean())),
+                    _or_none(float(p)),
+                )
+            )
+    columns = ("Set", "images", "start", "T", "method", "seeds", "place", "training loss", "± s.e.", "test loss",
+               "test accuracy %", "rate at the end", "p (GESMR)")  # fmt: skip
+    note = (
+        "Cross-entropy of the best network at the end, on the run's training images and on all test images, means over "
+        "seeds. Place: by mean training loss, without oracles (†). Rate: geometric mean over seeds. p: Welch's test of "
+        "training losses against GESMR's."
+    )
+    return SimpleTable("images_final", "Losses, accuracies and places", columns, tuple(lines), note)
+
+
+def _starts_table(results: Results) -> SimpleTable:
+    """Places of the methods for each initialisation, where several have run."""
+    lines = []
+    for row, runs in results.items():
+        usual = results.get(row._replace(init=UNIFORM))
+        if usual is None or not any(row._replace(init=how) in results for how in INITIALISATIONS if how != UNIFORM):
+            continue
+        places = {method: place + 1 for place, method in enumerate(_placed(runs))}
+        shared = [method for method in places if method in usual]
+        test: Any = kendalltau([_placed(runs)[m] for m in shared], [_placed(usual)[m] for m in shared])
+        agreement = None if row.init == UNIFORM else _or_none(float(test.statistic))
+        lines.append((_NAMES[row.dataset], row.images, row.init, *(places.get(m) for m in RANKED), agreement))
+    lines.sort(key=lambda line: (line[0] != "MNIST", -line[1]))
+    columns = ("Set", "images", "start", *RANKED, "τ with uniform")
+    described = "; ".join(f"{name}: {text}" for name, text in INITIALISATIONS.items())
+    note = (
+        "Places by mean training loss at the end, without oracles. Kendall's τ compares the order of the methods with "
+        f"that of the uniform start: 1 is the same order, 0 none. {described.replace('std²', f'{STD:g}²')}."
+    )
+    return SimpleTable("images_starts", "What the initialisation changes", columns, tuple(lines), note)
+
+
+def _or_none(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def make_figures(results: Results) -> dict[str, tuple[str, Figure]]:
+    figures = {}
+    usual = [row for row in results if row.init == UNIFORM] or list(results)
+    for images in dict.fromkeys(row.images for row in usual):
+        rows = [row for row in usual if row.images == images]
+        figures[f"images_curves_{images}"] = (
+            f"Training loss, mutation rate and held-out accuracy over generations, {images:,} training images: means "
+            "over seeds (of the rate's logarithm), bands of one standard error.",
+            _curves({row: results[row] for row in rows}),
+        )
+    compared = {row: runs for row, runs in results.items() if _starts_of(results, row) > 1}
+    if compared:
+        figures["images_starts"] = (
+            "Training loss at the end for each initialisation: means over seeds, with one standard error.",
+            _starts(compared),
+        )
+    return figures
+
+
+def _starts_of(results: Results, row: Row) -> int:
+    """How many initialisations there are of what else is the same."""
+    return sum(row._replace(init=how) in results for how in INITIALISATIONS)
+
+
+def _curves(results: Results) -> Figure:
+    figure = Figure(figsize=(PAGE_WIDTH, 2.2 * len(results) + 0.6), layout=ConstrainedLayoutEngine(wspace=0.04))
+    panels = figure.subplots(len(results), 3, squeeze=False)
+    for (row, runs), (loss, rate, accuracy) in zip(results.items(), panels, strict=True):
+        generation = kept_generations(row.generations)
+        step = np.append(np.arange(STEP, row.generations, STEP), row.generations)
+        _draw_lines(loss, {m: (generation, over_seeds(run.elite)) for m, run in runs.items()}, "Training loss")
+        with np.errstate(over="ignore"):
+            rates = {m: (generation, np.exp(over_seeds(run.log_rate))) for m, run in runs.items()}
+        _draw_lines(rate, rates, "Mutation rate", log=True)
+        scored = {m: (step, 100 * over_seeds(run.test_accuracy)) for m, run in runs.items()}
+        _draw_lines(accuracy, scored, "Test accuracy (%)")
+        loss.set_title(row.label, loc="left", fontweight="bold")
+    for axes in panels[-1]:
+        axes.set_xlabel("Generation")
+    legend(figure, [method for runs in results.values() for method in runs])
+    return settled(figure)
+
+
+def _draw_lines(axes: Axes, lines: Mapping[str, tuple[np.ndarray, np.ndarray]], label: str, log: bool = False) -> None:
+    axes.set_ylabel(label)
+    middles = np.concatenate([middle for _, (middle, *_) in lines.values()])
+    middles = middles[np.isfinite(middles)]
+    if middles.size and log:
+        log_y(axes, middles.min(), middles.max())
+    for method, (x, line) in lines.items():
+        draw(axes, method, x, *line)
+    if middles.size and not log:
+        margin = 0.05 * max(float(np.ptp(middles)), 1e-3)
+        axes.set_ylim(middles.min() - margin, middles.max() + margin)
+
+
+def _starts(results: Results) -> Figure:
+    """A panel for each set and size: methods in the order of their mean rank over initialisations."""
+    sizes = list(dict.fromkeys((row.dataset, row.images, row.generations) for row in results))
+    figure = Figure(figsize=(PAGE_WIDTH, 2.6), layout=ConstrainedLayoutEngine(wspace=0.04))
+    panels = figure.subplots(1, len(sizes), squeeze=False)[0]
+    for axes, (dataset, images, generations) in zip(panels, sizes, strict=True):
+        rows = {how: results.get(Row(dataset, images, how, generations)) for how in INITIALISATIONS}
+        present = {how: runs for how, runs in rows.items() if runs}
+        methods = [m for m in RANKED if all(m in runs for runs in present.values())]
+        means = np.array([[runs[m].final.mean() for m in methods] for runs in present.values()])
+        methods = [methods[i] for i in np.argsort(rankdata(means, axis=1).mean(axis=0), kind="stable")]
+        for offset, (how, runs) in zip(np.linspace(-0.22, 0.22, len(present)), present.items(), strict=True):
+            colour, marker = _STARTS[how]
+            finals = np.stack([runs[m].final for m in methods])
+            error = np.nan_to_num(stats.standard_error(finals))
+            axes.errorbar(np.arange(len(methods)) + offset, finals.mean(axis=1), error, fmt=marker, color=colour,
+                          markersize=3.5, linewidth=0.9)  # fmt: skip
+        axes.set_xticks(range(len(methods)), methods, rotation=90)
+        axes.set_title(f"{_NAMES[dataset]}, {images:,} images", loc="left", fontweight="bold")
+        axes.grid(axis="x", visible=False)
+    panels[0].set_ylabel("Training loss")
+    shown = dict.fromkeys(row.init for row in results)
+    handles = [
+        Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=3.5, label=how)
+        for how, (colour, marker) in _STARTS.items()
+        if how in shown
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return settled(figure)
+
+
+def summary(results: Results) -> str:
+    sets = ", ".join(_NAMES[name] for name in SETS if any(row.dataset == name for row in results))
+    sizes = ", ".join(f"{n:,}" for n in sorted({row.images for row in results}))
+    methods = len({method for runs in results.values() for method in runs})
+    counts = {len(run.final) for runs in results.values() for run in runs.values()}
+    seeds = "–".join(map(str, dict.fromkeys((min(counts), max(counts)))))
+    generations = ", ".join(f"{n:,}" for n in sorted({row.generations for row in results}))
+    return f"{sets}; {sizes} training images; {methods} methods, {seeds} seeds, {generations} generations"
+
+
+VIEW = StudyView(
+    name="images",
+    title="Networks that classify images",
+    text=(
+        "A convolutional network of 2,140 weights learns to tell digits and clothes apart by mutation alone. The paper "
+        "has GESMR ahead of every method but 15MR. It does not say how networks start, so here they start "
+        "in three ways: does the order of the methods depend on it?"
+    ),
+    load=load,
+    summary=summary,
+    make_tables=make_tables,
+    make_figures=make_figures,
+    decide=decide,
+)

@@ -1,0 +1,164 @@
+"""MNIST and Fashion-MNIST from their IDX files.
+
+Looked for in `$GESMR_DATA/NAME`, then in the user's cache, then downloaded there. Nothing is used before its SHA-256
+is the right one: results of different machines are of the same images.
+"""
+
+import gzip
+import hashlib
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _checks
+from ._download import DownloadError, download
+
+PARTS = ("train", "test")
+_GZIP = b"\x1f\x8b"
+_UNSIGNED_BYTES = 0x08
+
+
+class DatasetError(Exception):
+    """Data that is missing, damaged or not what it should be: which file, and what to do."""
+
+
+class Labelled(NamedTuple):
+    images: np.ndarray  # u8[n, 28, 28]
+    labels: np.ndarray  # u8[n], 0 … 9
+
+
+class File(NamedTuple):
+    name: str
+    sha256: str  # of the decompressed content
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a set comes from. Its name is that of its folder."""
+
+    name: str
+    mirrors: tuple[str, ...]  # each ends with a slash
+    files: dict[str, tuple[File, File]]  # images and labels of each part
+
+
+def _files(train_images: str, train_labels: str, test_images: str, test_labels: str) -> dict[str, tuple[File, File]]:
+    return {
+        "train": (
+            File("train-images-idx3-ubyte.gz", train_images),
+            File("train-labels-idx1-ubyte.gz", train_labels),
+        ),
+        "test": (
+            File("t10k-images-idx3-ubyte.gz", test_images),
+            File("t10k-labels-idx1-ubyte.gz", test_labels),
+        ),
+    }
+
+
+SOURCES = {
+    "mnist": Source(
+        "mnist",
+        (
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        ),
+        _files(
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
+    ),
+    "fashion-mnist": Source(
+        "fashion-mnist",
+        ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+        _files(
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+    ),
+}
+
+
+def load(name: str, part: str = "train") -> Labelled:
+    """The images and labels of a part ("train", "test") of a set, one of `SOURCES`."""
+    _checks.choice("name", name, tuple(SOURCES))
+    _checks.choice("part", part, PARTS)
+    source = SOURCES[name]
+    images, labels = (parse_idx(_content(source, file), file.name) for file in source.files[part])
+    if images.ndim != 3 or labels.shape != images.shape[:1]:
+        raise DatasetError(
+            f"the {part} part of {name} must be images u8[n, height, width] and labels u8[n], "
+            f"got shapes {images.shape} and {labels.shape}"
+        )
+    return Labelled(images, labels)
+
+
+def cache_directory() -> Path:
+    """Where downloads are kept, a folder for each set."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gesmr" / "data"
+
+
+def parse_idx(content: bytes, name: str = "it") -> np.ndarray:
+    """The array in an IDX file of unsigned bytes."""
+    if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _UNSIGNED_BYTES:
+        raise DatasetError(f"{name} is not an IDX file of unsigned bytes")
+    start = 4 + 4 * content[3]
+    shape = tuple(np.frombuffer(content[4:start], ">u4").tolist()) if len(content) >= start else (0,)
+    expected = start + int(np.prod(shape, dtype=object))
+    if len(content) != expected:
+        kind = "truncated" if len(content) < expected else "too long"
+        raise DatasetError(f"{name} is {kind}: it holds {len(content)} bytes where its header says {expected}")
+    return np.frombuffer(content, np.uint8, offset=start).reshape(shape)
+
+
+def _content(source: Source, file: File) -> bytes:
+    """The file's decompressed content, from the first place that has it."""
+
+    def checked(path: Path) -> bytes:
+        """ValueError if it is not the file that is wanted."""
+        content = _decompressed(path)
+        if (found := hashlib.sha256(content).hexdigest()) != file.sha256:
+            raise ValueError(f"its content has SHA-256 {found[:16]}…, not {file.sha256[:16]}…")
+        return content
+
+    if given := os.environ.get("GESMR_DATA"):
+        for path in (Path(given) / source.name / file.name, Path(given) / source.name / Path(file.name).stem):
+            if path.is_file():
+                try:
+                    return checked(path)
+                except ValueError as error:
+                    raise DatasetError(f"{path} is damaged or not {source.name}'s: {error}") from error
+    cached = cache_directory() / source.name / file.name
+    try:
+        return checked(cached)
+    except (OSError, ValueError):
+        pass  # absent, or damaged: downloaded in its place
+    try:
+        return download([f"{mirror}{file.name}" for mirror in source.mirrors], cached, checked)
+    except (DownloadError, OSError) as error:
+        raise DatasetError(_instructions(source, str(error))) from error
+
+
+def _decompressed(path: Path) -> bytes:
+    data = path.read_bytes()
+    if not data.startswith(_GZIP):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"it cannot be decompressed ({str(error) or type(error).__name__})") from error
+
+
+def _instructions(source: Source, reason: str) -> str:
+    names = [file.name for part in PARTS for file in source.files[part]]
+    return (
+        f"{source.name} is not on this machine and cannot be downloaded ({reason}): put {', '.join(names[:-1])} and "
+        f"{names[-1]} into {cache_directory() / source.name}, or into a folder {source.name} of the directory that "
+        "the environment variable GESMR_DATA names"
+    )

@@ -1,0 +1,295 @@
+"""The problem of classifying images, and the study of it, on the sample in tests/data."""
+
+import io
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+from scipy.special import log_softmax
+from typer.testing import CliRunner
+
+import gesmr
+from gesmr import cli, noise
+from gesmr.lab.claims import Verdict
+from gesmr.lab.compilation import Programs
+from gesmr.lab.errors import LabError
+from gesmr.lab.images import RANKED, VIEW, Row, Runs, decide, load, make_figures, make_tables, summary
+from gesmr.lab.store import Store, StoredGroup
+from gesmr.lab.views import Options
+from gesmr.problems import datasets, images
+from gesmr.problems.networks import ConvNet
+from gesmr.studies import Selection, as_json, content_hash
+from gesmr.studies import images as study_module
+from gesmr.studies.functions import kept_generations
+from gesmr.studies.images import SETS, ImagesGroup, ImagesRun, ImagesStudy, ImagesTask
+from gesmr.studies.lanes import METHODS, ORACLES
+from samples import sample  # noqa: F401 - a fixture
+
+STUDY = ImagesStudy()
+
+
+@pytest.fixture(autouse=True)
+def forget_what_was_loaded():
+    study_module._loaded.cache_clear()
+    yield
+    study_module._loaded.cache_clear()
+
+
+# The problem
+
+
+def test_loss_and_accuracy_are_those_of_scipy(sample):  # noqa: F811
+    problem = images.get("mnist", images=60, key=3)
+    assert (problem.num_genes, problem.name, problem.images.shape) == (2140, "mnist", (22, 22, 60))
+    population = 3 * problem.init(5, 4)
+    together = jax.jit(lambda problem, x: (problem(x), problem.scores(x), ConvNet()(x, problem.images)))
+    loss, scores, outputs = together(problem, population)
+    outputs = np.asarray(outputs, np.float64)
+    labels = np.asarray(problem.labels)
+    expected = -log_softmax(outputs, axis=1)[:, labels, np.arange(60)].mean(axis=1)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    np.testing.assert_allclose(scores.loss, expected, rtol=1e-5)
+    np.testing.assert_allclose(scores.accuracy, (outputs.argmax(axis=1) == labels).mean(axis=1), atol=1e-6)
+    assert len(set(np.asarray(loss).tolist())) == 4
+
+
+def test_a_subset_is_drawn_by_key():
+    few, more, other = images.subset(1, 20, 500), images.subset(1, 50, 500), images.subset(2, 50, 500)
+    np.testing.assert_array_equal(few, more[:20])
+    assert len(set(more.tolist())) == 50
+    assert len(set(more.tolist()) & set(other.tolist())) < 25
+    assert sorted(images.subset(1, 500, 500).tolist()) == list(range(500))
+    with pytest.raises(ValueError, match="images must be an integer from 1 to 500, got 501"):
+        images.subset(1, 501, 500)
+
+
+def test_all_images_of_a_part(sample):  # noqa: F811
+    problem = images.get("fashion-mnist", "test")
+    np.testing.assert_array_equal(problem.labels, datasets.load("fashion-mnist", "test").labels)
+
+
+@pytest.mark.slow
+def test_evolution_lowers_the_loss(sample):  # noqa: F811
+    problem = images.get("mnist", images=40)
+    ga = gesmr.GA(gesmr.GESMR(groups=4), 16)
+    first = problem.init(0, 17)
+    state = ga.init(0, first, jax.jit(lambda problem, x: problem(x))(problem, first))
+    _, history = gesmr.evolve(ga, problem, state, 60)
+    assert history.elite[-1] < 2.25 < history.elite[0]
+
+
+def test_shapes_and_labels_that_do_not_fit():
+    with pytest.raises(
+        ValueError, match=r"images and labels must be f\[22, 22, n\] and i\[n\], got shapes \(22, 22, 3\)"
+    ):
+        images.Images(jnp.zeros((22, 22, 3)), jnp.zeros(4, int))
+    with pytest.raises(ValueError, match="labels must be 0 … 9, got 10"):
+        images.problem_of(datasets.Labelled(np.zeros((1, 28, 28), np.uint8), np.array([10], np.uint8)))
+    with pytest.raises(ValueError, match="initialisation must be one of 'uniform', 'he', 'normal', got 'zeros'"):
+        images.Images(jnp.zeros((22, 22, 3)), jnp.zeros(3, int), initialisation="zeros")
+
+
+# The study
+
+
+def test_the_profiles():
+    quick, paper = (STUDY.specs(Selection(profile)) for profile in ("quick", "paper"))
+    assert {(s.images, s.init, s.generations) for s in quick} == {(1000, "uniform", 100)}
+    assert {s.method for s in quick} == {"FMR", "15MR", "SAMR", "GESMR"}
+    assert {s.dataset for s in quick} == {s.dataset for s in paper} == set(SETS) == {"mnist", "fashion-mnist"}
+    assert {(s.seed, s.generations) for s in paper} == {(seed, 1000) for seed in range(5)}
+    in_full = {(s.dataset, s.method) for s in paper if s.images == 5000}
+    assert in_full == {(d, m) for d in SETS for m in METHODS if m not in ORACLES}
+    few = {(s.dataset, s.method) for s in paper if (s.images, s.init) == (1000, "uniform")}
+    assert few == {(d, m) for d in SETS for m in METHODS}
+    others = {(s.dataset, s.init, s.images) for s in paper if s.init != "uniform"}
+    assert others == {("mnist", "he", 1000), ("mnist", "normal", 1000)}
+    assert len({content_hash(as_json(s)) for s in paper}) == len(paper)
+
+
+def test_selections_narrow_it():
+    specs = STUDY.specs(
+        Selection("paper", seeds=2, methods=("GESMR", "OFMR"), tasks=("mnist",), images=60_000, init="he")
+    )
+    assert specs == [ImagesRun("mnist", method, seed, 60_000, "he", 1000) for method in ("GESMR", "OFMR")
+                     for seed in (0, 1)]  # fmt: skip
+    for wrong, says in (
+        ({"images": 60_001}, "images must be an integer from 1 to 60000, got 60001"),
+        ({"init": "zeros"}, "init must be one of 'uniform', 'he', 'normal', got 'zeros'"),
+        ({"tasks": ("cifar",)}, "tasks must be one of 'mnist', 'fashion-mnist', got 'cifar'"),
+        ({"shifted": True}, "shifted means nothing to the study images"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            STUDY.specs(Selection(**wrong))
+
+
+def test_groups_hold_every_run_once():
+    specs = STUDY.specs(Selection("paper"))
+    groups = STUDY.groups(specs, 2**34)
+    assert [s for g in groups for s in g.specs] == specs
+
+
+@pytest.fixture(scope="module")
+def programs():
+    with Programs(2) as compiled:
+        yield compiled
+
+
+@pytest.mark.slow
+def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):  # noqa: F811
+    """With its own images, and scored on the test set after every step and the last generation."""
+    monkeypatch.setattr(study_module, "STEP", 4)
+    monkeypatch.setattr(study_module, "_STEP_ON_A_CPU", 2)
+    group = ImagesGroup("mnist", ImagesTask(30, "he"), 6, "GESMR", (0, 2))
+    worked = []
+    arrays = group.run(programs, worked.append)
+    assert sum(worked) == pytest.approx(group.work) == 100 * 2140 * 6 * 2 * 30
+    assert [s.seed for s in group.specs] == [0, 2]
+    key = noise.fold_in(noise.key(2022), 2)
+    problem = images.get("mnist", images=30, key=key, initialisation="he")
+
+    @jax.jit
+    def alone(problem, test):
+        ga = gesmr.GA(gesmr.controller("GESMR"), 100)
+        population = problem.init(key, 101)
+        state = ga.init(key, population, problem(population))
+        _, history = gesmr.evolve(ga, problem, state, 6, record=lambda state: state.best)
+        return history, test.scores(history.extra[jnp.array([3, 5])])
+
+    history, test = alone(problem, images.get("mnist", "test"))
+    np.testing.assert_allclose(arrays["elite"][1], history.elite, rtol=1e-4)
+    np.testing.assert_allclose(arrays["log_rate"][1], history.log_rate, rtol=1e-4, atol=1e-5)
+    assert arrays["final"][1] == arrays["elite"][1][-1]
+    np.testing.assert_allclose(arrays["test_loss"][1], test.loss, rtol=1e-4)
+    np.testing.assert_allclose(arrays["test_accuracy"][1], test.accuracy, atol=0.011)
+    assert arrays["test_loss"].shape == arrays["test_accuracy"].shape == (2, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["OFMR", "LAMR-100", "15MR", "SAMR"])
+def test_every_kind_of_method_runs(sample, programs, method):  # noqa: F811
+    arrays = ImagesGroup("fashion-mnist", ImagesTask(10), 3, method, (0,)).run(programs, lambda work: None)
+    assert np.isfinite(arrays["final"]).all()
+    assert np.diff(arrays["elite"]).max() <= 0
+
+
+# What it shows
+
+
+def made_up_runs(loss, seeds=5, generations=1000, rate=-4.0):
+    """Runs of a method that end at the given loss."""
+    points, steps = len(kept_generations(generations)), -(-generations // 100)
+    spread = 0.01 * np.arange(seeds)[:, None]
+    return Runs(
+        loss + spread[:, 0],
+        np.linspace(2.3, loss, points) + spread,
+        np.linspace(-3.0, rate, points) + spread,
+        np.linspace(2.3, loss + 0.1, steps) + spread,
+        np.linspace(0.1, 0.9 - 0.2 * loss, steps) - spread,
+    )
+
+
+def made_up(order, images=5000, init="uniform", generations=1000, seeds=5, sets=SETS):
+    """Results in which the methods end in the given order."""
+    runs = {method: made_up_runs(0.5 + 0.1 * place, seeds, generations) for place, method in enumerate(order)}
+    return {Row(name, images, init, generations): {m: runs[m] for m in METHODS if m in runs} for name in sets}
+
+
+def order(*first):
+    return [*first, *(method for method in RANKED if method not in first)]
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict"),
+    [
+        (made_up(order("15MR", "GESMR")), Verdict.HOLDS),
+        (made_up(order("GESMR")), Verdict.HOLDS),
+        (made_up(order("GESMR", "15MR", "SAMR")), Verdict.HOLDS),
+        (made_up(order("SAMR", "GESMR")), Verdict.FAILS),
+        (made_up(order("15MR", "FMR", "GESMR")), Verdict.FAILS),
+        (made_up(order("GESMR"), sets=SETS[:1]) | made_up(order("SAMR"), sets=SETS[1:]), Verdict.FAILS),
+        (made_up(order("SAMR")) | made_up(order("GESMR"), images=60_000), Verdict.HOLDS),
+        (made_up(order("SAMR")) | made_up(order("GESMR")[:-1], images=60_000), Verdict.FAILS),
+        (made_up(order("GESMR"), sets=SETS[:1]), Verdict.UNDECIDED),
+        (made_up(order("GESMR"), seeds=4), Verdict.UNDECIDED),
+        (made_up(order("GESMR"), generations=200), Verdict.UNDECIDED),
+        (made_up(order("GESMR"), init="he"), Verdict.UNDECIDED),
+        (made_up(order("GESMR")[:-1]), Verdict.UNDECIDED),
+    ],
+)
+def test_claim_11_by_its_rule(results, verdict):
+    (claim,) = decide(results)
+    assert (claim.number, claim.verdict) == (11, verdict)
+
+
+def test_the_claim_says_what_was_found():
+    (claim,) = decide(made_up(order("15MR", "GESMR")))
+    assert claim.found.startswith("MNIST, 5,000 images: 15MR 0.520, GESMR 0.620, FMR 0.720")
+
+
+def test_the_table_of_places():
+    results = made_up([*order("15MR", "GESMR"), "OFMR"], images=1000)
+    (table,) = make_tables(results)
+    lines = {row[4]: row for row in table.rows if row[0] == "MNIST"}
+    assert [lines[m][6] for m in ("15MR", "GESMR", "FMR")] == [1, 2, 3]
+    assert lines["OFMR†"][6] is None
+    assert lines["GESMR"][7] == pytest.approx(0.62)
+    assert lines["GESMR"][-1] is None
+    assert lines["15MR"][-1] < 1e-4
+    assert lines["GESMR"][10] == pytest.approx(100 * (0.9 - 0.12 - 0.02))
+
+
+def test_what_the_initialisation_changes():
+    results = made_up(order("15MR", "GESMR")) | made_up(order("15MR", "GESMR"), images=1000)
+    results |= made_up(order("15MR", "GESMR")[::-1], images=1000, init="he", sets=("mnist",))
+    table = make_tables(results)[1]
+    assert [row[:3] for row in table.rows] == [("MNIST", 1000, "uniform"), ("MNIST", 1000, "he")]
+    places = dict(zip(table.columns, table.rows[1], strict=True))
+    assert (places["15MR"], places["GESMR"], places["τ with uniform"]) == (9, 8, -1.0)
+    assert set(make_figures(results)) == {"images_curves_5000", "images_curves_1000", "images_starts"}
+
+
+def stored(specs, value=lambda spec: 1.0):
+    runs = [made_up_runs(value(spec), 1, spec.generations) for spec in specs]
+    arrays = {name: np.concatenate([getattr(run, name) for run in runs]) for name in Runs.__dataclass_fields__}
+    return StoredGroup(tuple(as_json(spec) for spec in specs), {}, arrays)
+
+
+def test_methods_are_compared_on_shared_seeds():
+    specs = [ImagesRun("mnist", m, s, 1000, "uniform", 200) for m in ("GESMR", "FMR") for s in (0, 1, 2)][:-1]
+    results = load([stored(specs[:2], lambda spec: 1.0 + spec.seed), stored(specs[2:], lambda spec: 1.0 + spec.seed)])
+    (runs,) = results.values()
+    np.testing.assert_allclose(runs["GESMR"].final, [1.0, 2.0])
+    assert summary(results) == "MNIST; 1,000 training images; 2 methods, 2 seeds, 200 generations"
+    apart = [specs[0], ImagesRun("mnist", "FMR", 4, 1000, "uniform", 200)]
+    with pytest.raises(LabError, match="no set has runs of the same seeds for every method"):
+        load([stored(apart)])
+
+
+def test_the_view_shows_a_store(tmp_path):
+    specs = STUDY.specs(Selection("quick"))
+    store = Store(tmp_path / "images", create=True)
+    store.write(specs, stored(specs, lambda spec: len(spec.method) / 5).arrays, {})
+    console = Console(file=io.StringIO(), width=150)
+    VIEW.tables(store, Options(), tmp_path / "out", console)
+    VIEW.figures(store, Options(), tmp_path / "out", console)
+    assert {path.name for path in (tmp_path / "out").glob("*.png")} == {"images_curves_1000.png"}
+    assert "Fashion-MNIST" in console.file.getvalue()
+    chapter = VIEW.chapter(tmp_path / "images")
+    assert chapter.outcomes[0].claim.verdict == Verdict.UNDECIDED
+    assert chapter.runs == 8
+
+
+def test_the_command_says_where_to_put_images(monkeypatch, tmp_path):
+    monkeypatch.setenv("GESMR_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("gesmr.problems._download.WAITS", ())
+    for name, source in datasets.SOURCES.items():
+        closed = datasets.Source(name, ("http://127.0.0.1:9/",), source.files)
+        monkeypatch.setitem(datasets.SOURCES, name, closed)
+    result = CliRunner().invoke(cli.app, ["study", "run", "images", "--out", str(tmp_path / "out"), "--seeds", "1"])
+    assert result.exit_code == 2
+    assert "mnist is not on this machine and cannot be downloaded" in result.stderr
+    assert "put train-images-idx3-ubyte.gz" in result.stderr
