@@ -37,6 +37,22 @@ def test_the_page_about_why_it_works_says_what_was_found(study):
     assert line.endswith(f"| {claim['number']} {claim['verdict']} |")
 
 
+@pytest.mark.parametrize("study", ["landscape", "theorem", "groups", "cmaes", "images", "control"])
+def test_the_readme_says_what_was_found(study):
+    (claim,) = json.loads((RESULTS / study / "claims.json").read_text(encoding="utf-8"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"[claim {claim['number']} {claim['verdict']}](results/{study}/README.md)" in readme
+
+
+def test_gesmr_learns_mnist_better_than_a_fixed_rate():
+    """1,000 images, five seeds, 1,000 generations: the paper does not print its losses, so the bound is ours."""
+    rows = lines(RESULTS / "images" / "images_final.csv")
+    chosen = [row for row in rows if (row["Set"], row["images"], row["start"]) == ("MNIST", "1000", "uniform")]
+    loss = {row["method"]: float(row["training loss"]) for row in chosen}
+    assert loss["GESMR"] <= 1.0
+    assert loss["GESMR"] < loss["FMR"]
+
+
 def test_results_are_small():
     assert sum(path.stat().st_size for path in RESULTS.rglob("*")) < 2_000_000
 
