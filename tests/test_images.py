@@ -96,7 +96,7 @@ def test_shapes_and_labels_that_do_not_fit():
 
 def test_the_profiles():
     quick, paper = (STUDY.specs(Selection(profile)) for profile in ("quick", "paper"))
-    assert {(s.images, s.init, s.generations) for s in quick} == {(1000, "uniform", 100)}
+    assert {(s.images, s.init, s.generations) for s in quick} == {(1000, "uniform", 60)}
     assert {s.method for s in quick} == {"FMR", "15MR", "SAMR", "GESMR"}
     assert {s.dataset for s in quick} == {s.dataset for s in paper} == set(SETS) == {"mnist", "fashion-mnist"}
     assert {(s.seed, s.generations) for s in paper} == {(seed, 1000) for seed in range(5)}
