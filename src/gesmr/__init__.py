@@ -2,6 +2,9 @@
 
 from . import analysis, noise, problems
 from ._pytree import pytree
+from ._version import __version__
+from .bounds import Bounds
+from .checkpoint import CheckpointError
 from .controllers import (
     GESMR,
     PAPER_NAMES,
@@ -16,9 +19,10 @@ from .controllers import (
 )
 from .evolve import History, evolve
 from .ga import GA, Proposal, State
+from .loggers import JSONLines
+from .minimize import Checkpoint, minimize, scipy_method
+from .optimizer import Optimizer
 from .oracles import LAMR, OFMR
-
-__version__ = "0.1.0"
 
 __all__ = [
     "GA",
@@ -28,18 +32,26 @@ __all__ = [
     "PAPER_NAMES",
     "SAMR",
     "UCB",
+    "Bounds",
+    "Checkpoint",
+    "CheckpointError",
     "Clip",
     "Controller",
     "Feedback",
     "Fixed",
     "History",
+    "JSONLines",
     "OneFifth",
+    "Optimizer",
     "Proposal",
     "State",
+    "__version__",
     "analysis",
     "controller",
     "evolve",
+    "minimize",
     "noise",
     "problems",
     "pytree",
+    "scipy_method",
 ]

@@ -42,6 +42,14 @@ def real(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, o
         raise ValueError(f"{name} must be {accepted}, got {given}")
 
 
+def number(name: str, value: Any, low: float = -np.inf, high: float = np.inf) -> float:
+    """`value` as a float, if it is a single finite number above `low` and at most `high`."""
+    real(name, value, low, high)
+    if np.ndim(value):
+        raise TypeError(f"{name} must be one number, got an array of shape {np.shape(value)}")
+    return float(value)
+
+
 def rate_range(low: Any, high: Any) -> None:
     """Refuse start rates, arms or grids unless 0 < low ≤ high."""
     real("low", low, 0.0)

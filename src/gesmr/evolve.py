@@ -10,7 +10,7 @@ from jax import Array, lax
 from jax.tree_util import Partial
 
 from . import _checks
-from .ga import GA, Proposal, State
+from .ga import GA, State
 
 Objective = Callable[[Array], Array]  # f[N, d] → f[N], to be minimised
 
@@ -73,7 +73,7 @@ def _run(
     def generation(state: State, _) -> tuple[State, History]:
         proposal = ga.ask(state)
         log_rate = jnp.mean(ga.controller.log_rates(state.controller))
-        state = ga.tell(state, proposal, _evaluate(objective, proposal, batch_size))
+        state = ga.tell(state, proposal, evaluate_children(objective, proposal.population, batch_size))
         evaluations = ga.num_children * (state.generation + 1) + 1
         extra = None if record is None else record(state)
         return state, History(state.best_fitness, log_rate, evaluations, extra)
@@ -83,13 +83,12 @@ def _run(
     return lax.scan(generation, rest._replace(population=population), None, length=generations, unroll=unroll)
 
 
-def _evaluate(objective: Objective, proposal: Proposal, batch_size: int | None) -> Array:
-    """The candidates' values, in batches cut from the population itself: `candidates` would be a copy of it."""
+def evaluate_children(objective: Objective, population: Array, batch_size: int | None, first: int = 1) -> Array:
+    """Values of the members from `first` on, in batches cut from the population itself: slicing it would copy it."""
     if batch_size is None:
-        return objective(proposal.candidates)
-    population = proposal.population
-    children = population.shape[0] - 1
-    starts = 1 + batch_size * jnp.arange(children // batch_size)
+        return objective(population[first:])
+    children = population.shape[0] - first
+    starts = first + batch_size * jnp.arange(children // batch_size)
 
     def batch(_, start: Array) -> tuple[None, Array]:
         return None, objective(lax.dynamic_slice_in_dim(population, start, batch_size))

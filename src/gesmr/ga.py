@@ -10,6 +10,7 @@ from jax.core import Tracer
 
 from . import _checks, noise, selection
 from ._pytree import pytree, static
+from .bounds import Bounds
 from .controllers import GESMR, Controller, Feedback
 
 # The key of child i of generation t is that of the place (i, t); the rest of the randomness has places at the far end.
@@ -62,12 +63,14 @@ class GA:
         proposal = ga.ask(state)
         state = ga.tell(state, proposal, objective(proposal.candidates))
 
-    `ask` draws from the state's key and generation number alone: asked twice, it gives the same answer.
+    `ask` draws from the state's key and generation number alone: asked twice, it gives the same answer. With
+    `bounds` every child is inside; that the first population is, is up to whoever makes it.
     """
 
     controller: Controller = GESMR()
     num_children: int = static(default=100)  # N
     truncation: Any = 0.5  # η_x
+    bounds: Bounds | None = None
 
     def __post_init__(self):
         for method in ("init", "rates", "update", "log_rates"):
@@ -78,6 +81,8 @@ class GA:
                 )
         _checks.integer("num_children", self.num_children, 1)
         _checks.real("truncation", self.truncation, 0.0, 1.0)
+        if self.bounds is not None and not isinstance(self.bounds, Bounds):
+            raise TypeError(f"bounds must be a gesmr.Bounds or None, got {self.bounds!r}")
 
     def init(self, key: Any, population: Any, fitness: Any) -> State:
         """Start from an evaluated population `f[N+1, d]`, `f[N+1]`, in the order given."""
@@ -96,7 +101,7 @@ class GA:
         rates = self.controller.rates(state.controller, chosen[1:])
         slots = jnp.arange(self.num_children + 1)
         child_keys = noise.fold_in(state.key, slots, state.generation)
-        population = make_children(child_keys, state.population, chosen, rates)
+        population = make_children(child_keys, state.population, chosen, rates, self.bounds)
         return Proposal(population, chosen[0], chosen[1:], rates)
 
     def tell(self, state: State, proposal: Proposal, fitness: Any, *, parent_fitness: Any = None) -> State:
@@ -123,12 +128,16 @@ class GA:
         )
 
 
-def make_children(keys: noise.Key, population: Array, chosen: Array, rates: Array) -> Array:
+def make_children(
+    keys: noise.Key, population: Array, chosen: Array, rates: Array, bounds: Bounds | None = None
+) -> Array:
     """How parents make a child: x' = x + σε (Eq. 2), for each of the members `chosen i32[N+1]` with its key.
 
     Slot 0 has rate 0, an exact copy. One gather and one fused noise term: the population is read and written once.
     """
     rates = jnp.concatenate([jnp.zeros_like(rates[:1]), rates])[:, None]
+    if bounds is not None:
+        return bounds.mutate(keys, population.at[chosen].get(mode="promise_in_bounds"), rates)
     epsilon = noise.normal(noise.bits(keys, population.shape[1]))
     parents = population.at[chosen].get(mode="promise_in_bounds")
     return (parents + rates * epsilon).astype(population.dtype)

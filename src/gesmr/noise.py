@@ -71,10 +71,11 @@ def fold_in(key: Key, first: Any, second: Any = 0) -> Key:
     return Key(high, low)
 
 
-def bits(key: Key, n: int, start: int = 0) -> Array:
+def bits(key: Key, n: int, start: Any = 0) -> Array:
     """Words `start` … `start + n − 1` of each key, on a last axis: `u32[..., n]`. Those of one key are distinct."""
     shape = (*key.low.shape, n)
-    counter = lax.broadcasted_iota(jnp.uint32, shape, len(shape) - 1) + np.uint32(start)
+    start = np.uint32(start) if isinstance(start, int) else start
+    counter = lax.broadcasted_iota(jnp.uint32, shape, len(shape) - 1) + start
     return _hash(counter, key.high[..., None], key.low[..., None])
 
 

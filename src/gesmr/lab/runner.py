@@ -11,8 +11,8 @@ from contextlib import contextmanager
 import jax
 from rich.console import Console
 
+from .. import _provenance as provenance
 from ..studies import Group, Spec, Study, as_json, content_hash
-from . import provenance
 from .compilation import Programs, use_cache
 from .progress import Display, display
 from .store import Store

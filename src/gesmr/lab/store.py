@@ -12,8 +12,6 @@ JSON is. Arrays are named by their content, so two runners that finish the same 
 import hashlib
 import io
 import json
-import os
-import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .._files import write_atomically
 from ..studies import Spec, as_json, content_hash
 from .errors import LabError, StorageError
 
@@ -217,20 +216,6 @@ def _json_or_none(line: str) -> Any:
 
 def _json_bytes(data: Any) -> bytes:
     return (json.dumps(data, indent=1, allow_nan=False) + "\n").encode()
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """The file is there whole or not at all, even if the machine stops."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def write_text(path: Path, text: str) -> None:

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ..._files import write_atomically
 from ..errors import LabError, StorageError
-from ..store import write_atomically
 from .base import Chapter
 from .page import render
 

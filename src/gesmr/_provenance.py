@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy
 
-from .. import __version__
+from ._version import __version__
 
 
 def machine() -> dict[str, Any]:

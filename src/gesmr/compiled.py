@@ -1,0 +1,118 @@
+"""Generations in chunks: one compiled program, however many generations a chunk has."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from . import noise
+from .evaluate import Compiled
+from .evolve import evaluate_children
+from .ga import GA, Proposal, State
+from .optimizer import learn, mean_log_rate
+
+_OBJECTIVE = np.uint32(2**29 + 1)  # keys of a random objective are at (this, generation)
+_BEFORE_THE_FIRST = np.uint32(2**29 + 2)
+
+
+class Counts(NamedTuple):
+    """`stopping.Progress` as the loop carries it."""
+
+    best: Array  # f[]
+    stale: Array  # i32[]
+    blind: Array  # i32[]
+    elite_count: Array  # i32[]
+
+
+class Rules(NamedTuple):
+    """When the loop ends before its time. Data, not code."""
+
+    generations: Any  # i32[], at most the length of the record
+    target: Any  # f[]
+    patience: Any  # i32[]
+    blind_patience: Any  # i32[]
+
+
+class Chunk(NamedTuple):
+    state: State
+    counts: Counts
+    generations: Array  # i32[], how many were run
+    elite: Array  # f[length], of which so many hold something
+    log_rate: Array  # f[length]
+
+
+@partial(jax.jit, static_argnums=(6, 7, 8, 9), donate_argnums=2)
+def run(
+    ga: GA,
+    objective: Compiled,
+    population: Array,
+    rest: State,
+    counts: Counts,
+    rules: Rules,
+    reevaluate: str,
+    pool: int,
+    batch_size: int | None,
+    length: int,
+) -> Chunk:
+    """Up to `rules.generations` generations from the state `rest` with `population`, whose memory is reused."""
+
+    def unfinished(chunk: Chunk) -> Array:
+        counts = chunk.counts
+        going_on = (counts.best > rules.target) & (counts.stale < rules.patience)
+        return going_on & (counts.blind < rules.blind_patience) & (chunk.generations < rules.generations)
+
+    def generation(chunk: Chunk) -> Chunk:
+        state, counts, done = chunk.state, chunk.counts, chunk.generations
+        proposal = ga.ask(state)
+        key = _random_key(objective, state.key, _OBJECTIVE, state.generation)
+        valued = partial(objective, key=key)
+        values = evaluate_children(valued, proposal.population, batch_size)
+        parents, elite = _again(valued, state, proposal, reevaluate, pool)
+        log_rate = mean_log_rate(ga, state)
+        state, elite_count = learn(ga, state, proposal, values, parents, elite, counts.elite_count)
+        best = state.best_fitness
+        stale = jnp.where(best < counts.best, 0, counts.stale + 1)
+        lowest = jnp.minimum(best, counts.best)
+        blind = jnp.where(jnp.isfinite(lowest), 0, counts.blind + 1)
+        record = chunk.elite.at[done].set(best), chunk.log_rate.at[done].set(log_rate.astype(chunk.log_rate.dtype))
+        return Chunk(state, Counts(lowest, stale, blind, elite_count), done + 1, *record)
+
+    empty = jnp.zeros(length, population.dtype)
+    start = Chunk(rest._replace(population=population), counts, jnp.int32(0), empty, empty)
+    return lax.while_loop(unfinished, generation, start)
+
+
+@partial(jax.jit, static_argnums=3)
+def first_values(objective: Compiled, rows: Array, key: noise.Key, batch_size: int | None) -> Array:
+    """Values of a first population `f[n, d]`."""
+    key_of_draws = _random_key(objective, key, _BEFORE_THE_FIRST, 0)
+    size = None if batch_size is None else min(batch_size, rows.shape[0])
+    return evaluate_children(partial(objective, key=key_of_draws), rows, size, first=0)
+
+
+@jax.jit
+def first_state(ga: GA, key: noise.Key, population: Array, fitness: Array) -> State:
+    return ga.init(key, population, fitness)._replace(population=None)
+
+
+def _again(
+    valued: Any, state: State, proposal: Proposal, reevaluate: str, pool: int
+) -> tuple[Array | None, Array | None]:
+    """Fresh values `f[N]` of the parents and `f[]` of the elite, of those that are to be evaluated again."""
+    if reevaluate == "none":
+        return None, None
+    elite = valued(proposal.population[:1])[0]
+    if reevaluate == "elite":
+        return None, elite
+    distinct, which = jnp.unique(proposal.parents, size=pool, fill_value=proposal.parents[0], return_inverse=True)
+    return valued(state.population[distinct])[which], elite
+
+
+def _random_key(objective: Compiled, key: noise.Key, place: np.uint32, generation: Any) -> Array | None:
+    """One key for all candidates of a generation: they are compared on the same draw."""
+    if not objective.keyed:
+        return None
+    return jax.random.wrap_key_data(jnp.stack(noise.fold_in(key, place, generation)))
