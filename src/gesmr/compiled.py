@@ -73,7 +73,7 @@ def run(
         parents, elite = _again(valued, state, proposal, reevaluate, pool)
         log_rate = mean_log_rate(ga, state)
         state, elite_count = learn(ga, state, proposal, values, parents, elite, counts.elite_count)
-        best = state.best_fitness
+        best = state.best_fitness if elite is None else state.fitness[0]
         stale = jnp.where(best < counts.best, 0, counts.stale + 1)
         lowest = jnp.minimum(best, counts.best)
         blind = jnp.where(jnp.isfinite(lowest), 0, counts.blind + 1)

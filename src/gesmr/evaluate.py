@@ -94,7 +94,8 @@ def probe(fun: Callable, args: tuple, x: Any, vectorized: bool, dtype: str) -> t
     def call() -> Array:
         value = fun(jax.tree.map(lambda leaf: leaf[None], x) if vectorized else x, *args)
         on_jax = isinstance(value, Tracer)
-        found.append((on_jax, None if on_jax else _number(value)))
+        known = not on_jax and np.shape(value) == ((1,) if vectorized else ())
+        found.append((on_jax, _number(value) if known else None))
         return jnp.zeros(())
 
     try:
@@ -197,7 +198,7 @@ class _Call:
 def map_of(workers: Any) -> Map:
     """What evaluates many candidates: `workers` is None or 1, an Executor, or a callable like the built-in map."""
     if workers is None or (isinstance(workers, int) and not isinstance(workers, bool) and workers == 1):
-        return map
+        return _one_after_the_other
     if isinstance(workers, Executor):
         return workers.map
     if not callable(workers):
@@ -206,6 +207,10 @@ def map_of(workers: Any) -> Map:
             f"(multiprocessing.Pool().map for instance), got {workers!r}"
         )
     return workers
+
+
+def _one_after_the_other(call: Callable, rows: Any) -> list:
+    return [call(row) for row in rows]  # not `map`, for which a StopIteration is the end
 
 
 def check_options(fun: Any, args: Any, on_error: str, batch_size: int | None) -> tuple:

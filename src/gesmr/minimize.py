@@ -256,7 +256,7 @@ class _Compiled:
         self._optimizer, self._objective, self._batch_size = optimizer, objective, batch_size
         self._chunk = None if chunk is None else _checks.integer("chunk", chunk, 1)
         self._every = kept.every if kept is not None else None
-        self._length = _LONGEST_CHUNK if self._chunk is None else min(self._chunk, _LONGEST_CHUNK)
+        self._length = max(_LONGEST_CHUNK, self._chunk or 0)  # of the record: one program for shorter chunks too
         self._next = 8  # generations of the next chunk; more once we know how long they take
 
     def __call__(self) -> None:

@@ -283,7 +283,10 @@ class Optimizer:
     def stop(self) -> dict[str, Any]:
         """Reasons to stop, by name: empty while there are none."""
         self._progress.seconds = time.monotonic() - self._clock
-        next_cost = 0 if isinstance(self._phase, First) else self._next_cost()
+        first = isinstance(self._phase, First)
+        if first and self._progress.run == 0:  # nothing is known before the first population is
+            return dict(self._progress.events)
+        next_cost = 0 if first else self._next_cost()
         return stopping.reasons(self._limits, self._progress, self._target, next_cost)
 
     def _next_cost(self) -> int:
@@ -299,7 +302,8 @@ class Optimizer:
             population = phase.population
         else:
             values, population = np.asarray(phase.state.fitness), phase.state.population
-        at = int(np.argmin(values))
+        # Of values that are noise in part the lowest is the luckiest: the elite's is the mean of several.
+        at = 0 if self._setup.reevaluate != "none" and self._progress.nit else int(np.argmin(values))
         found = float(values[at]), np.asarray(population[at])
         return min(found, self._champion, key=lambda pair: pair[0]) if self._champion else found
 
@@ -391,7 +395,8 @@ def _advance(
     """A generation: learn from the values, then select and mutate. Populations go in and out apart from the rest."""
     proposal = proposal._replace(population=population)
     state, count = learn(ga, state, proposal, values, parent_values, elite_value, elite_count)
-    return state._replace(population=None), ga.ask(state), mean_log_rate(ga, state), count, state.best_fitness
+    best = state.best_fitness if elite_value is None else state.fitness[0]
+    return state._replace(population=None), ga.ask(state), mean_log_rate(ga, state), count, best
 
 
 @jax.jit
