@@ -202,7 +202,7 @@ def load(cls: type[Optimizer], path: str | Path, x0: Any, controller: Any, limit
 def check_same(checked: Setup, meta: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path) -> None:
     """Refuse a checkpoint of another setup."""
     described, there = json.loads(json.dumps(_describe(checked))), meta["setup"]
-    for name in there.keys() | described.keys():
+    for name in {**described, **there}:
         if described.get(name) != there.get(name):
             raise CheckpointError(f"{path} is of another run: {name} was {there.get(name)}, now {described.get(name)}")
     for name, array in _setup_arrays(checked).items():

@@ -1,0 +1,409 @@
+"""Checkpoints: going on is exact, damage is found, and nothing that does not fit is taken."""
+
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import zipfile
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gesmr
+from gesmr import checkpoint as checkpoints
+from test_minimize import SMALL, D, by_jax, by_numpy, minimize, noise_of_its_own
+from test_optimizer import TREE, optimizer, run, sphere
+
+PREVIOUS = ".previous"
+
+
+def assert_same(a, b):
+    """Two results agree in everything but time."""
+    assert (a.nit, a.nfev, a.fun, a.stop, a.restarts) == (b.nit, b.nfev, b.fun, b.stop, b.restarts)
+    for name in ("x", "population", "population_fitness", "mutation_rates"):
+        np.testing.assert_array_equal(a[name], b[name])
+    for one, other in zip(a.history[:3], b.history[:3], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# ask and tell
+
+
+@pytest.mark.parametrize("generations", [None, 0, 4])
+@pytest.mark.parametrize("asked", [False, True])
+def test_an_optimiser_goes_on_exactly(tmp_path, generations, asked):
+    """Saved before the first population is told, after it, later; with candidates out or not."""
+    path = tmp_path / "run.npz"
+    one = optimizer(maxiter=20)
+    if generations is not None:
+        run(one, generations)
+    if asked:
+        one.ask()
+    one.save(path)
+    other = gesmr.Optimizer.load(path)
+    np.testing.assert_array_equal(one.ask(), other.ask())
+    for opt in (one, other):
+        run(opt, 5)
+    assert_same(one.result, other.result)
+
+
+VARIANTS = {
+    "bounded": {"bounds": [(-1, 2), (0, None), (0, 0)]},
+    "bounded, clipped": {"bounds": gesmr.Bounds(-1, 2, "clip"), "init_std": [0.1, 0.2, 0.3], "dtype": "float32"},
+    "maximised": {"direction": "maximize", "init": np.ones((2, D))},
+    "SAMR": {"controller": "SAMR"},
+    "UCB": {"controller": gesmr.UCB(3)},
+    "15MR, clipped": {"controller": gesmr.Clip(gesmr.OneFifth(0.5), 1e-3, 1.0)},
+    "restarts": {"restarts": 3, "restart_popsize": "keep", "patience": 2},
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in ("bounded", "restarts") else pytest.mark.slow) for name in VARIANTS]
+)
+def test_whatever_the_options(tmp_path, name):
+    one = optimizer(**VARIANTS[name])
+    run(one, 7, lambda xs: np.round(sphere(xs)))
+    one.save(tmp_path / "run")
+    other = gesmr.Optimizer.load(tmp_path / "run")
+    for opt in (one, other):
+        run(opt, 5, lambda xs: np.round(sphere(xs)))
+    assert_same(one.result, other.result)
+
+
+def test_pytrees_and_controllers_of_ones_own_are_asked_for(tmp_path):
+    @gesmr.pytree
+    class Mine(gesmr.GESMR):
+        pass
+
+    opt = gesmr.Optimizer(TREE, popsize=5, rng=0, controller=Mine(2))
+    opt.save(tmp_path / "run")
+    with pytest.raises(gesmr.CheckpointError, match="x0 was a pytree"):
+        gesmr.Optimizer.load(tmp_path / "run")
+    with pytest.raises(gesmr.CheckpointError, match="Mine"):
+        gesmr.Optimizer.load(tmp_path / "run", x0=TREE)
+    with pytest.raises(gesmr.CheckpointError, match="controller was"):
+        gesmr.Optimizer.load(tmp_path / "run", x0=TREE, controller=gesmr.GESMR(2))
+    with pytest.raises(gesmr.CheckpointError, match="variables was 8, now 2"):
+        gesmr.Optimizer.load(tmp_path / "run", x0={"w": np.zeros(2, np.float32)}, controller=Mine(2))
+    other = gesmr.Optimizer.load(tmp_path / "run", x0=TREE, controller=Mine(2))
+    for a, b in zip(opt.ask(), other.ask(), strict=True):
+        np.testing.assert_array_equal(a["w"], b["w"])
+
+
+def test_limits_can_be_replaced(tmp_path):
+    opt = optimizer(maxiter=3)
+    run(opt, 3)
+    assert opt.stop() == {"maxiter": 3}
+    opt.save(tmp_path / "run")
+    assert gesmr.Optimizer.load(tmp_path / "run").stop() == {"maxiter": 3}
+    assert gesmr.Optimizer.load(tmp_path / "run", maxiter=9).stop() == {}
+    with pytest.raises(TypeError, match="popsize"):
+        gesmr.Optimizer.load(tmp_path / "run", popsize=9)
+
+
+def test_no_pickle_and_numpy_reads_it(tmp_path):
+    opt = optimizer()
+    run(opt, 2)
+    opt.save(tmp_path / "run.npz")
+    with np.load(tmp_path / "run.npz", allow_pickle=False) as archive:
+        np.testing.assert_array_equal(archive["population"], opt.result.population)
+        assert all(archive[name].dtype != object for name in archive.files)
+        assert json.loads(archive["meta"].tobytes())["format"] == checkpoints.FORMAT
+    warm = optimizer(init=np.load(tmp_path / "run.npz")["population"])
+    np.testing.assert_array_equal(warm.ask(), opt.result.population)
+
+
+# minimize
+
+
+def stop_at(generation):
+    def callback(intermediate_result):
+        if intermediate_result.nit >= generation:
+            raise StopIteration
+
+    return callback
+
+
+@pytest.mark.parametrize("fun", [by_jax, by_numpy])
+def test_a_run_in_pieces_is_the_run_in_one(tmp_path, fun):
+    path = tmp_path / "run"
+    whole = minimize(fun)
+    for generation in (0, 4, 5, 11):
+        minimize(fun, checkpoint=path, resume=True, callback=stop_at(generation), chunk=3)
+    assert_same(minimize(fun, checkpoint=path, resume=True), whole)
+    longer = minimize(fun, checkpoint=path, resume=True, maxiter=45)  # the budget can be extended
+    assert_same(longer, minimize(fun, maxiter=45))
+    assert_same(minimize(fun, checkpoint=path, resume=True, maxiter=45, rng=None), longer)
+
+
+@pytest.mark.parametrize("fun", [by_jax, by_numpy])
+@pytest.mark.parametrize("popsize", ["keep", pytest.param("double", marks=pytest.mark.slow)])
+def test_in_pieces_with_restarts(tmp_path, fun, popsize):
+    def floored(x):
+        return jnp.ceil(2 * fun(x)) if fun is by_jax else np.ceil(2 * fun(x))
+
+    options = {"patience": 4, "restarts": 2, "restart_popsize": popsize, "maxiter": 60}
+    whole = minimize(floored, **options)
+    assert whole.restarts == 2
+    for generation in range(0, whole.nit, 5):
+        minimize(floored, checkpoint=tmp_path / "run", resume=True, callback=stop_at(generation), chunk=2, **options)
+    assert_same(minimize(floored, checkpoint=tmp_path / "run", resume=True, **options), whole)
+
+
+@pytest.mark.parametrize("reevaluate", ["elite", pytest.param("parents", marks=pytest.mark.slow)])
+def test_in_pieces_with_noise(tmp_path, reevaluate):
+    options = {"keyed": True, "reevaluate": reevaluate, "repeats": 2}
+    whole = minimize(noise_of_its_own, **options)
+    for generation in (3, 9):
+        kept = {"checkpoint": tmp_path / "run", "resume": True, "chunk": 3}
+        minimize(noise_of_its_own, callback=stop_at(generation), **kept, **options)
+    assert_same(minimize(noise_of_its_own, checkpoint=tmp_path / "run", resume=True, **options), whole)
+
+
+def test_how_often(tmp_path, monkeypatch):
+    written = []
+    write = checkpoints.write
+    monkeypatch.setattr(
+        checkpoints, "write", lambda path, meta, arrays: written.append(meta) or write(path, meta, arrays)
+    )
+    for fun in (by_jax, by_numpy):
+        written.clear()
+        minimize(fun, checkpoint=gesmr.Checkpoint(tmp_path / fun.__name__, every=7))
+        assert [meta["progress"]["nit"] for meta in written] == [7, 14, 21, 28, 30]
+        written.clear()
+        minimize(fun, checkpoint=gesmr.Checkpoint(tmp_path / f"{fun.__name__} s", seconds=1e-9), chunk=10)
+        assert len(written) > 3
+
+
+def test_an_exception_leaves_a_checkpoint(tmp_path):
+    path = tmp_path / "run"
+    calls = []
+
+    def fails_later(x):
+        calls.append(x)
+        if len(calls) == 13 + 5 * 12 + 3:
+            raise RuntimeError("the simulator has crashed")
+        return by_numpy(x)
+
+    with pytest.raises(RuntimeError, match="crashed"):
+        minimize(fails_later, checkpoint=path)
+    assert checkpoints.read(path)[0]["progress"]["nit"] == 5
+    assert_same(minimize(by_numpy, checkpoint=path, resume=True), minimize(by_numpy))
+
+
+def test_existing_files_are_not_overwritten_unasked(tmp_path):
+    path = tmp_path / "run"
+    minimize(checkpoint=path)
+    with pytest.raises(FileExistsError, match="resume=True"):
+        minimize(checkpoint=path)
+    with pytest.raises(FileNotFoundError, match="directory"):
+        minimize(checkpoint=tmp_path / "absent" / "run")
+    with pytest.raises(TypeError, match="checkpoint must be a file name"):
+        minimize(checkpoint=3)
+    with pytest.raises(ValueError, match="every"):
+        gesmr.Checkpoint(path, every=0)
+
+
+DIFFERENT = {
+    "popsize": {"popsize": 14},
+    "controller": {"controller": "SAMR"},
+    "seed": {"rng": 1},
+    "bounds": {"bounds": (-5, 5)},
+    "direction": {"direction": "maximize"},
+    "dtype": {"dtype": "float32"},
+    "repeats": {"repeats": 2},
+    "restarts": {"restarts": 1, "patience": 5},
+    "init_std": {"init_std": 2.0},
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_another_run_is_refused(tmp_path, name):
+    minimize(checkpoint=tmp_path / "run", maxiter=1)
+    before = (tmp_path / "run").read_bytes()
+    with pytest.raises(gesmr.CheckpointError, match=f"another run: .*{name}"):
+        minimize(checkpoint=tmp_path / "run", resume=True, **DIFFERENT[name])
+    assert (tmp_path / "run").read_bytes() == before
+
+
+def test_another_size_is_refused(tmp_path):
+    minimize(checkpoint=tmp_path / "run", maxiter=1)
+    with pytest.raises(gesmr.CheckpointError, match="variables was 3, now 4"):
+        gesmr.minimize(by_numpy, np.zeros(4), **SMALL, checkpoint=tmp_path / "run", resume=True)
+    with pytest.raises(gesmr.CheckpointError, match="x0"):
+        gesmr.minimize(by_numpy, np.ones(3), **SMALL, checkpoint=tmp_path / "run", resume=True)
+
+
+def rewritten(path, change):
+    """The checkpoint with its JSON changed and its checksum right again, as another version would write it."""
+    meta, arrays = checkpoints.read(path)
+    change(meta)
+    for old in (path, path.with_name(path.name + PREVIOUS)):
+        old.unlink(missing_ok=True)
+    format_ = meta.pop("format")
+    checkpoints.write(path, {**meta, "format": format_}, arrays)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda meta: meta["machine"].update(jax="0.4.1"), "jax 0.4.1"),
+        (lambda meta: meta["machine"].update(gesmr="99.0"), "gesmr 99.0"),
+        (lambda meta: meta["machine"].update(platform="tpu"), "platform tpu"),
+        (lambda meta: meta.update(format=2), "format 2"),
+    ],
+)
+def test_another_version_is_refused(tmp_path, change, words):
+    minimize(checkpoint=tmp_path / "run", maxiter=1)
+    rewritten(tmp_path / "run", change)
+    with pytest.raises(gesmr.CheckpointError, match=words):
+        minimize(checkpoint=tmp_path / "run", resume=True)
+    with pytest.raises(gesmr.CheckpointError, match=words):
+        gesmr.Optimizer.load(tmp_path / "run")
+
+
+# damage
+
+
+def small_checkpoint(path):
+    opt = gesmr.Optimizer(np.zeros(1), popsize=2, rng=0)
+    run(opt, 1)
+    opt.save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("stride", [37, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_flipped_byte_and_every_truncation_is_found(tmp_path, stride):
+    path = tmp_path / "run"
+    whole = small_checkpoint(path)
+    generator = random.Random(0)
+    for at in range(0, len(whole), stride):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << generator.randrange(8)
+        for damaged in (bytes(flipped), whole[:at]):
+            path.write_bytes(damaged)
+            with pytest.raises(gesmr.CheckpointError, match="the one before: there is none"):
+                checkpoints.read(path)
+    path.write_bytes(whole + b"\0")
+    with pytest.raises(gesmr.CheckpointError):
+        checkpoints.read(path)
+    path.write_bytes(whole)
+    assert gesmr.Optimizer.load(path).result.nit == 1
+
+
+def test_the_previous_one_is_kept_and_used(tmp_path):
+    path = tmp_path / "run"
+    opt = optimizer()
+    for generations in (2, 1):
+        run(opt, generations)
+        opt.save(path)
+    assert sorted(os.listdir(tmp_path)) == ["run", "run" + PREVIOUS]
+    for damage in (lambda: path.write_bytes(path.read_bytes()[:-9]), path.unlink):
+        damage()
+        with pytest.warns(UserWarning, match="going on from .*previous"):
+            older = gesmr.Optimizer.load(path)
+        assert older.result.nit == 2
+        run(older, 1)
+        assert_same(older.result, opt.result)
+    path.write_bytes(b"nothing")
+    (tmp_path / ("run" + PREVIOUS)).write_bytes(b"nothing either")
+    with pytest.raises(gesmr.CheckpointError, match=r"not a whole checkpoint.*the one before: it is not a whole"):
+        gesmr.Optimizer.load(path)
+    with pytest.raises(FileNotFoundError, match="there is no checkpoint"):
+        gesmr.Optimizer.load(tmp_path / "absent")
+
+
+def test_a_checkpoint_that_cannot_be_written(tmp_path):
+    opt = optimizer()
+    with pytest.raises(OSError, match=r"the checkpoint .* cannot be written"):
+        opt.save(tmp_path / "absent" / "run")
+    assert os.listdir(tmp_path) == []
+
+
+def test_zip_without_our_mark_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "run", "w") as archive:
+        archive.writestr("meta.npy", b"")
+    with pytest.raises(gesmr.CheckpointError, match="not a whole checkpoint"):
+        gesmr.Optimizer.load(tmp_path / "run")
+
+
+def test_every_part_of_a_setup_is_compared():
+    """A field added to Setup must be described in checkpoints, or two different runs would pass for one."""
+    setup = optimizer(bounds=(-1, 1), init=(np.zeros((1, D)), [0.0]), init_std=0.5)._setup
+    described = {**checkpoints._describe(setup), **checkpoints._setup_arrays(setup)}
+    for field in dataclasses.fields(setup):
+        assert field.name in described or field.name == "space"
+
+
+# killing
+
+
+SCRIPT = """
+    import sys, time
+    import numpy as np, jax.numpy as jnp
+    import gesmr
+
+    def by_python(x):
+        time.sleep(2e-4)
+        return float(np.sum((x - 1) ** 2))
+
+    def by_jax(x):
+        return jnp.sum((x - 1) ** 2) + 0 * jnp.sum(jnp.sort(jnp.sin(jnp.arange(20_000) * x[0])))
+
+    kind, path = sys.argv[1:]
+    result = gesmr.minimize(
+        by_jax if kind == "jax" else by_python, np.zeros(4), popsize=13, rng=3, maxiter=600, chunk=5,
+        checkpoint=gesmr.Checkpoint(path, every=3) if path else None, resume=bool(path),
+    )
+    print(result.nit, result.nfev, repr(float(result.fun)), result.x.tobytes().hex(), result.population.tobytes().hex(),
+          result.history.elite.tobytes().hex())
+"""
+
+
+def killed_and_resumed(tmp_path, kind, kills):
+    """The output of an uninterrupted run, that of one killed at random moments, and how often it was killed at work."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    path = tmp_path / "run"
+
+    def start(checkpoint):
+        return subprocess.Popen([sys.executable, script, kind, str(checkpoint)], stdout=subprocess.PIPE, text=True)
+
+    begin = time.monotonic()
+    whole = start("").communicate(timeout=300)[0]
+    took = time.monotonic() - begin
+    generator, at_work = random.Random(0), 0
+    for _ in range(kills):
+        process = start(path)
+        begin = time.monotonic()
+        while not path.exists() and process.poll() is None and time.monotonic() - begin < 120:
+            time.sleep(0.01)
+        time.sleep(generator.uniform(0, 0.5 * took / kills))
+        process.send_signal(signal.SIGKILL)
+        at_work += process.wait() == -signal.SIGKILL
+        process.stdout.close()
+    return whole, start(path).communicate(timeout=300)[0], at_work, path
+
+
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("python", 1),
+        pytest.param("python", 10, marks=pytest.mark.slow),
+        pytest.param("jax", 10, marks=pytest.mark.slow),
+    ],
+)
+def test_killed_and_resumed_is_as_uninterrupted(tmp_path, kind, kills):
+    whole, resumed, at_work, path = killed_and_resumed(tmp_path, kind, kills)
+    assert resumed == whole
+    assert whole.startswith("600 7213 ")
+    assert at_work >= kills * 0.6
+    assert Path(path).exists()
