@@ -20,6 +20,7 @@ from gesmr.lab import mutations as mutations_view
 from gesmr.lab import runner
 from gesmr.lab.claims import Verdict
 from gesmr.lab.errors import LabError
+from gesmr.lab.loading import load_callable
 from gesmr.lab.store import Store
 from gesmr.lab.views import Options
 from gesmr.problems import functions
@@ -376,7 +377,7 @@ def test_landscape_of_a_users_function(tmp_path, monkeypatch):
     )
     (tmp_path / "broken_for_landscape.py").write_text("import no_such_thing_at_all\n")
     monkeypatch.chdir(tmp_path)
-    objective = view.load_callable("mine_for_landscape:bowl")
+    objective = load_callable("mine_for_landscape:bowl")
     console = Console(record=True, width=200, file=io.StringIO())
     view.show_landscape(objective, 3, tmp_path / "shown", console, samples=41, group=5, std=2.0)
     printed = console.export_text()
@@ -385,7 +386,7 @@ def test_landscape_of_a_users_function(tmp_path, monkeypatch):
     lines = (tmp_path / "shown" / "landscape.csv").read_text().splitlines()
     assert len(lines) == 62
     assert lines[1].split(",")[-2] == "50"  # 41, rounded up to whole points
-    assert view.load_callable("mine_for_landscape:Holder.bowl") is objective
+    assert load_callable("mine_for_landscape:Holder.bowl") is objective
     for name, words in {
         "mine_for_landscape": "module:function",
         "mine_for_landscape:": "module:function",
@@ -395,8 +396,8 @@ def test_landscape_of_a_users_function(tmp_path, monkeypatch):
         "mine_for_landscape:three": "must be a function.*int",
     }.items():
         with pytest.raises(LabError, match=words):
-            view.load_callable(name)
-    flat = view.load_callable("mine_for_landscape:flat")
+            load_callable(name)
+    flat = load_callable("mine_for_landscape:flat")
     with pytest.raises(LabError, match=r"objective must return floats of shape \[3\].*shape \[\]"):
         view.show_landscape(flat, 3, tmp_path / "shown", console)
     with pytest.raises(LabError, match="group"):

@@ -1,4 +1,4 @@
-"""The command line: `gesmr study …` and `gesmr report`."""
+"""The command line: `gesmr study …`, `gesmr report`, `gesmr landscape` and `gesmr minimize`."""
 
 import sys
 from collections.abc import Callable
@@ -208,8 +208,54 @@ def show_landscape(
 ) -> None:
     """What mutation does to a function of yours: change of value against mutation rate, and the best rates."""
     from .lab import landscape
+    from .lab.loading import load_callable
 
-    landscape.show_landscape(landscape.load_callable(objective), dim, to, _console(), samples, group, std)
+    landscape.show_landscape(load_callable(objective), dim, to, _console(), samples, group, std)
+
+
+@_command(app, "minimize")
+def minimize_function(
+    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="From a vector to a number.")],
+    dim: Annotated[int, typer.Option(min=1, help="How many variables it has.")],
+    bounds: Annotated[str | None, typer.Option(help="Of all variables, as in -5,5 or 0,inf.")] = None,
+    x0: Annotated[str | None, typer.Option(help="A number for all variables, or a .npy file; default: drawn.")] = None,
+    init_std: Annotated[float | None, typer.Option(help="Spread of the first population around x0.")] = None,
+    popsize: Annotated[int | None, typer.Option(help="Members of the population.")] = None,
+    controller: Annotated[str | None, typer.Option(help="How the rate is chosen: GESMR, SAMR, 15MR …")] = None,
+    seed: Annotated[int | None, typer.Option(help="Repeats a run.")] = None,
+    maxiter: Annotated[int | None, typer.Option(help="Generations.")] = None,
+    maxfun: Annotated[int | None, typer.Option(help="Evaluations, never exceeded.")] = None,
+    maxtime: Annotated[float | None, typer.Option(help="Seconds.")] = None,
+    target: Annotated[float | None, typer.Option(help="A value that is good enough.")] = None,
+    patience: Annotated[int | None, typer.Option(help="Generations without a better value.")] = None,
+    maximize: Annotated[bool, typer.Option("--maximize", help="Higher is better.")] = False,
+    vectorized: Annotated[
+        bool, typer.Option("--vectorized", help="The function takes all candidates, one per row, to all values.")
+    ] = False,
+    restarts: Annotated[int, typer.Option(help="How often to begin anew when patience has run out.")] = 0,
+    on_error: Annotated[str, typer.Option(help="What an exception is: raise, or worst for the worst value.")] = "raise",
+    checkpoint: Annotated[Path | None, typer.Option(help="Keep the run here.", metavar="FILE")] = None,
+    every: Annotated[int | None, typer.Option(help="Generations between checkpoints; default: 10 s.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")] = False,
+    log: Annotated[Path | None, typer.Option(help="Add a line of JSON for every generation.", metavar="FILE")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Minimise a function of yours. What is printed goes to standard output, progress to standard error."""
+    from .lab import minimizing
+    from .lab.loading import load_callable
+
+    limits = {"maxiter": maxiter, "maxfun": maxfun, "maxtime": maxtime, "target": target, "patience": patience}
+    search = {"popsize": popsize, "controller": controller, "init_std": init_std, "restarts": restarts}
+    result = minimizing.minimize(
+        load_callable(objective),
+        minimizing.Request(dim, bounds, x0, seed, checkpoint, every, resume, log),
+        Console(stderr=True),
+        {**limits, **search, "vectorized": vectorized, "on_error": on_error},
+        maximize,
+    )
+    print(minimizing.as_json(result) if as_json else minimizing.as_text(result))
+    if code := minimizing.exit_code(result):
+        raise typer.Exit(code)
 
 
 @_command(app, "watch")

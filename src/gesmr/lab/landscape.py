@@ -1,9 +1,6 @@
 """Shows the landscape study, and does the same for anybody's objective: σ against Δ, claim 8."""
 
-import importlib
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -331,36 +328,3 @@ def show_landscape(
     write_text(out / "landscape.csv", points.csv())
     save(draw(curves, f"{name}, {dim}-D"), out / "landscape")
     say(console, f"written to {out}: landscape (csv, pdf, svg, png)")
-
-
-def load_callable(name: str) -> Callable:
-    """The function that "module:function" names; modules of the working directory are found too."""
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise LabError(f"objective must be written module:function, got {name!r}")
-    with _working_directory_importable():
-        try:
-            found: Any = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-                raise LabError(f"{module_name} cannot be imported: {error}") from error
-            raise LabError(f"there is no module {error.name!r} here or among what is installed") from error
-        except Exception as error:
-            raise LabError(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise LabError(f"{module_name} has no {attribute!r}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise LabError(f"{name} must be a function of f[N, d], got {type(found).__name__}")
-    return found
-
-
-@contextmanager
-def _working_directory_importable():
-    before = list(sys.path)
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        yield
-    finally:
-        sys.path[:] = before

@@ -1,0 +1,197 @@
+"""`gesmr minimize`: a function by its name, progress while it runs, and the result as text or JSON."""
+
+import json
+import math
+import secrets
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from .. import checkpoint
+from ..loggers import JSONLines
+from ..minimize import Checkpoint
+from ..minimize import minimize as minimize_function
+from .errors import LabError
+
+_PLAIN_SECONDS = 5.0  # between lines where there is no terminal
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for on the command line, as it was written there."""
+
+    dim: int
+    bounds: str | None
+    x0: str | None
+    seed: int | None
+    checkpoint: Path | None
+    every: int | None
+    resume: bool
+    log: Path | None
+
+
+def minimize(fun: Callable, request: Request, console: Console, options: dict[str, Any], maximize: bool) -> Any:
+    """The result of `gesmr.minimize`. What is wrong with the request ends in LabError, not so errors of `fun`."""
+    try:
+        if request.checkpoint is None and (request.resume or request.every is not None):
+            raise LabError("--resume and --every need --checkpoint")
+        if request.checkpoint is not None and checkpoint.exists(request.checkpoint) and not request.resume:
+            raise LabError(f"{request.checkpoint} exists already: --resume goes on from it, or choose another file")
+        seed = _seed(request)
+        bounds = None if request.bounds is None else _bounds(request.bounds)
+        kept = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)
+        show = _display(console, options)
+        callbacks = [show, *([] if request.log is None else [JSONLines(request.log)])]
+        with show:
+            return minimize_function(
+                fun,
+                _x0(request, bounds, seed, options["init_std"]),
+                bounds=bounds,
+                rng=seed,
+                direction="maximize" if maximize else "minimize",
+                callback=callbacks,
+                checkpoint=kept,
+                resume=request.resume,
+                **options,
+            )
+    except (TypeError, ValueError, OSError) as error:
+        if _raised_in(error, getattr(fun, "__module__", None)):
+            raise
+        raise LabError(str(error)) from error
+
+
+def as_text(result: Any) -> str:
+    shown = ", ".join(f"{value:.6g}" for value in result.x[:6]) + (", …" if len(result.x) > 6 else "")
+    lines = [
+        result.message,
+        f"best value   {result.fun:.10g}",
+        f"at           [{shown}]",
+        f"generations  {result.nit}, evaluations {result.nfev}, seconds {result.seconds:.1f}",
+        f"evaluated by {result.path}; seed {result.seed}",
+    ]
+    if result.restarts:
+        lines.append(f"restarts     {result.restarts}")
+    if result.errors:
+        lines.append(f"exceptions   {result.errors}, counted as the worst value")
+    return "\n".join(lines)
+
+
+def as_json(result: Any) -> str:
+    names = ("fun", "success", "status", "message", "nit", "nfev", "stop", "restarts", "errors", "seconds", "seed",
+             "path", "versions")  # fmt: skip
+    plain = {"x": result.x.tolist(), "mutation_rates": result.mutation_rates.tolist()}
+    plain |= {name: result[name] for name in names}
+    if not math.isfinite(plain["fun"]):
+        plain["fun"] = None
+    return json.dumps(plain, allow_nan=False)
+
+
+def exit_code(result: Any) -> int:
+    return 130 if "interrupted" in result.stop else 1 if "nonfinite" in result.stop else 0
+
+
+def _seed(request: Request) -> int:
+    """The one given; of a run that goes on its own, because x0 may have been drawn from it; else any."""
+    if request.seed is not None:
+        return request.seed
+    if request.resume and request.checkpoint is not None and checkpoint.exists(request.checkpoint):
+        return int(checkpoint.read(request.checkpoint)[0]["setup"]["seed"])
+    return secrets.randbits(63)
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    try:
+        low, high = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise LabError(f"--bounds must be two numbers, as in -5,5 or 0,inf, got {text!r}") from error
+    if not low <= high:
+        raise LabError(f"--bounds must have low ≤ high, got {text!r}")
+    return low, high
+
+
+def _x0(request: Request, bounds: tuple[float, float] | None, seed: int, std: float | None) -> np.ndarray:
+    """What --x0 says; else a draw: never the origin, which is the optimum of too many functions."""
+    if request.x0 is not None:
+        return _given(request.x0, request.dim)
+    generator = np.random.default_rng(seed)
+    drawn = generator.normal(0.0, 1.0 if std is None else std, request.dim)
+    if bounds is None:
+        return drawn
+    low, high = bounds
+    if np.isfinite(bounds).all():
+        return generator.uniform(low, high, request.dim)
+    return low + np.abs(drawn) if np.isfinite(low) else high - np.abs(drawn) if np.isfinite(high) else drawn
+
+
+def _given(text: str, dim: int) -> np.ndarray:
+    try:
+        x0 = np.load(text, allow_pickle=False) if text.endswith(".npy") else np.full(dim, float(text))
+    except (OSError, ValueError) as error:
+        raise LabError(f"--x0 must be a number or a .npy file, got {text!r}: {error}") from error
+    if x0.shape != (dim,):
+        raise LabError(f"--x0 must hold --dim = {dim} numbers, got shape {x0.shape}")
+    return x0
+
+
+def _raised_in(error: BaseException, module: str | None) -> bool:
+    """Whether the error came from a module: a function's own errors are shown with where they arose."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == module for frame, _ in frames)
+
+
+def _display(console: Console, options: dict[str, Any]) -> "_Live | _Lines":
+    return _Live(console, options) if console.is_terminal else _Lines(console)
+
+
+class _Live:
+    """A bar that moves with the first of the limits that can be seen coming."""
+
+    def __init__(self, console: Console, options: dict[str, Any]):
+        self._limit = next((name for name in ("maxiter", "maxfun", "maxtime") if options[name] is not None), None)
+        total = 1000 if self._limit is None else options[self._limit]
+        columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=console, transient=True)
+        self._task = self._progress.add_task("compiling", total=total)
+        self._start = time.monotonic()
+
+    def __enter__(self) -> "_Live":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, intermediate_result: Any) -> None:
+        done = {"maxfun": intermediate_result.nfev, "maxtime": time.monotonic() - self._start}
+        completed = done.get(self._limit or "", intermediate_result.nit)
+        self._progress.update(self._task, completed=completed, description=_line(intermediate_result))
+
+
+class _Lines:
+    """A line now and then, where there is no terminal."""
+
+    def __init__(self, console: Console):
+        self._console, self._last = console, time.monotonic()
+
+    def __enter__(self) -> "_Lines":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __call__(self, intermediate_result: Any) -> None:
+        if time.monotonic() - self._last >= _PLAIN_SECONDS:
+            self._last = time.monotonic()
+            self._console.print(_line(intermediate_result), markup=False, highlight=False, soft_wrap=True)
+
+
+def _line(result: Any) -> str:
+    rates = result.recent.log_rate
+    rate = f", rate {math.exp(rates[-1]):.2g}" if len(rates) else ""
+    return f"generation {result.nit}, best {result.fun:.6g}{rate}, {result.nfev} evaluations"

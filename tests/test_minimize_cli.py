@@ -1,0 +1,156 @@
+"""`gesmr minimize`, as a user types it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from test_cli import gesmr
+
+MODULE = """
+import numpy as np
+
+def bowl(x):
+    return float(np.sum((x - 1) ** 2))
+
+def rows(xs):
+    assert xs.ndim == 2
+    return np.sum((xs - 1) ** 2, axis=1)
+
+def hill(x):
+    return -bowl(x)
+
+def broken(x):
+    raise ValueError("my own fault")
+
+def half(x):
+    if x[0] > 0.5:
+        raise ValueError("too far out")
+    return bowl(x)
+
+def nothing(x):
+    return float("nan")
+
+three = 3
+"""
+SMALL = ["--dim", "3", "--popsize", "13", "--seed", "4", "--maxiter", "20"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A working directory with a module in it."""
+    (tmp_path / "mine_to_minimize.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(name, *arguments):
+    return gesmr("minimize", f"mine_to_minimize:{name}", *arguments)
+
+
+def as_json(name, *arguments):
+    code, out, _ = run(name, *SMALL, "--json", *arguments)
+    assert code == 0
+    return json.loads(out)
+
+
+def test_text(here):
+    code, out, _ = run("bowl", *SMALL)
+    assert code == 0
+    assert "All 20 generations were run." in out
+    assert "evaluated by python; seed 4" in out
+
+
+def test_json_bounds_and_repeating(here):
+    found = as_json("bowl", "--bounds", "-5,5")
+    assert found["nfev"] == 13 + 20 * 12
+    assert found["stop"] == {"maxiter": 20}
+    np.testing.assert_allclose(np.sum((np.array(found["x"]) - 1) ** 2), found["fun"])
+    again = as_json("rows", "--bounds", "-5,5", "--vectorized")
+    assert again["x"] == found["x"]
+    up = as_json("hill", "--bounds", "-5,5", "--maximize")
+    assert up["x"] == found["x"]
+    assert up["fun"] == -found["fun"]
+
+
+def test_checkpoint_resume_and_log(here):
+    whole = as_json("bowl")
+    code, _, said = run("bowl", *SMALL[:-1], "7", "--checkpoint", "run", "--every", "3", "--log", "run.jsonl")
+    assert code == 0, said
+    code, _, said = run("bowl", *SMALL, "--checkpoint", "run")
+    assert code == 2
+    assert "--resume goes on from it" in said
+    seedless = [option for option in SMALL if option not in ("--seed", "4")]
+    code, out, _ = run("bowl", *seedless, "--checkpoint", "run", "--resume", "--json", "--log", "run.jsonl")
+    assert code == 0
+    assert json.loads(out)["x"] == whole["x"]
+    lines = [json.loads(line) for line in (here / "run.jsonl").read_text().splitlines()]
+    assert [line["nit"] for line in lines] == list(range(1, 21))
+
+
+def test_where_x0_comes_from(here):
+    np.save(here / "start.npy", np.ones(3))
+    assert as_json("bowl", "--x0", "start.npy")["fun"] == 0.0
+    assert as_json("bowl", "--x0", "1")["fun"] == 0.0
+    half_open = as_json("bowl", "--bounds", "2,inf", "--maxiter", "1")
+    assert min(half_open["x"]) >= 2
+
+
+def test_exceptions(here):
+    with pytest.raises(ValueError, match="my own fault"):  # with its traceback, for whoever wrote the function
+        run("broken", *SMALL)
+    with pytest.warns(RuntimeWarning, match="too far out"):
+        found = as_json("half", "--on-error", "worst")
+    assert found["errors"] > 0
+
+
+def test_nothing_finite_is_a_failure(here):
+    with pytest.warns(RuntimeWarning, match="finite"):
+        code, out, _ = run("nothing", *SMALL, "--patience", "5", "--json")
+    assert code == 1
+    assert json.loads(out)["fun"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("bowl", ["--popsize", "1"], "popsize must be an integer of at least 2, got 1"),
+        ("bowl", ["--bounds", "5"], "--bounds must be two numbers"),
+        ("bowl", ["--bounds", "5,1"], "low ≤ high"),
+        ("bowl", ["--x0", "absent.npy"], "--x0 must be a number or a .npy file"),
+        ("bowl", ["--controller", "GESMRR"], "GESMRR"),
+        ("bowl", ["--resume"], "need --checkpoint"),
+        ("bowl", ["--checkpoint", "absent/run"], "absent/run"),
+        ("bowl", ["--log", "absent/log"], "absent/log"),
+        ("three", [], "must be a function, got int"),
+        ("absent", [], "has no 'absent'"),
+    ],
+)
+def test_bad_options_end_in_one_line(here, name, arguments, words):
+    code, out, said = run(name, *SMALL, *arguments)
+    assert code == 2
+    assert words in said
+    assert not out
+    assert "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_interrupting(here):
+    (here / "slow_to_minimize.py").write_text("import time\ndef f(x):\n    time.sleep(1e-3)\n    return float(x @ x)\n")
+    command = [sys.executable, "-m", "gesmr.cli", "minimize", "slow_to_minimize:f", *SMALL[:4], "--maxtime", "60"]
+    # A shell's background jobs ignore the signal, and so would what this test starts.
+    heed = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", heed, *command, "--checkpoint", "run", "--every", "1", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not os.path.exists("run") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out = process.communicate(timeout=60)[0]
+    assert process.returncode == 130
+    assert json.loads(out)["stop"] == {"interrupted": True}
