@@ -1,16 +1,12 @@
 """Speed, compile time, memory and import cost of gesmr's GESMR beside evosax's GESMR_GA. See README.md here."""
 
 import argparse
-import datetime
 import math
 import os
-import platform
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,13 +14,14 @@ os.environ["JAX_PLATFORMS"] = "cpu"  # read when jax is imported
 
 import jax
 import jax.numpy as jnp
+from common import Line, conditions, has_marks, interleaved, marks, replace_table
 from evosax.algorithms import GESMR_GA  # pyright: ignore[reportMissingImports]
 
 import gesmr
 from gesmr.problems.functions import Function, get
 
 MEMBERS, GROUPS, LARGE = 101, 10, 100_000
-START, END = "<!-- table -->", "<!-- /table -->"
+TABLE = "table"
 
 
 class Loop(NamedTuple):
@@ -47,33 +44,6 @@ CASES = (
     Case(1_000, 40, 8, 3.5),
     Case(LARGE, 1, 2, 2.0),
 )
-
-
-class Line(NamedTuple):
-    what: str
-    gesmr: str
-    evosax: str
-    measured: float
-    median: float | None = None
-    at_least: float = -math.inf
-    at_most: float = math.inf
-    remark: str = ""
-
-    @property
-    def met(self) -> bool:
-        return self.at_least <= self.measured <= self.at_most
-
-    def __str__(self) -> str:
-        required, mark = "", "✓" if self.met else "✗ missed"
-        if self.at_least > -math.inf:
-            required = f"≥ {self.at_least}"
-        elif self.at_most < math.inf:
-            required = f"≤ {self.at_most}{self.remark}"
-        else:
-            mark = ""
-        median = "" if self.median is None else f"{self.median:.2f}"
-        cells = (self.what, self.gesmr, self.evosax, f"{self.measured:.2f}", median, required, mark)
-        return f"| {' | '.join(cells)} |"
 
 
 def gesmr_loop(objective: Function, generations: int, **options: Any) -> Loop:
@@ -109,13 +79,6 @@ def seconds(function: Callable, *args: Any) -> float:
     start = time.perf_counter()
     jax.block_until_ready(function(*args))
     return time.perf_counter() - start
-
-
-def interleaved(first: Callable[[], float], second: Callable[[], float], repeats: int) -> tuple[float, float, float]:
-    """The best of each in turn, and the median of first / second."""
-    pairs = [(first(), second()) for _ in range(repeats)]
-    best_first, best_second = (min(times) for times in zip(*pairs, strict=True))
-    return best_first, best_second, statistics.median(a / b for a, b in pairs)
 
 
 def time_per_generation(name: str, case: Case, repeats: int) -> Line:
@@ -186,21 +149,11 @@ def measure(quick: bool, repeats: int) -> Iterator[Line]:
     yield import_cost(3 if quick else 7)
 
 
-def conditions(repeats: int) -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
-    cpus = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    cpu = cpus[0] if cpus else platform.processor() or platform.machine()
-    versions = ", ".join(f"{name} {version(name)}" for name in ("evosax", "jax", "jaxlib"))
-    software = f"gesmr {gesmr.__version__}, {versions}, Python {platform.python_version()}"
-    return f"{software}; {cpu}, {os.cpu_count()} cores; {datetime.date.today()}; {repeats} timed calls of each loop."
-
-
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smoke run: two of the cases, few repeats")
     parser.add_argument("--repeats", type=int, help="timed calls of each loop (15; 3 with --quick)")
-    parser.add_argument("--write", type=Path, metavar="FILE", help=f"replace what is between {START} and {END}")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="replace the table in it")
     args = parser.parse_args()
     if args.repeats is None:
         args.repeats = 3 if args.quick else 15
@@ -208,17 +161,9 @@ def arguments() -> argparse.Namespace:
         parser.error(f"--repeats must be at least 1, got {args.repeats}")
     if args.write and args.quick:
         parser.error("--write needs a full run, without --quick")
-    if args.write:
-        text = args.write.read_text("utf-8") if args.write.is_file() else ""
-        if not 0 <= text.find(START) < text.find(END):
-            parser.error(f"--write needs a file with {START} and, after it, {END}, got {args.write}")
+    if args.write and not has_marks(args.write, TABLE):
+        parser.error(f"--write needs a file with {' and '.join(marks(TABLE))}, got {args.write}")
     return args
-
-
-def replace_table(path: Path, table: str) -> None:
-    before, _, rest = path.read_text("utf-8").partition(START)
-    _, _, after = rest.partition(END)
-    path.write_text(f"{before}{START}\n{table}\n{END}{after}", "utf-8")
 
 
 def main() -> int:
@@ -231,10 +176,10 @@ def main() -> int:
         all_met &= line.met
         table.append(str(line))
         print(line, flush=True)
-    table += ["", conditions(args.repeats)]
+    table += ["", conditions(("evosax", "jax", "jaxlib"), f"{args.repeats} timed calls of each loop")]
     print(*table[-2:], sep="\n")
     if args.write:
-        replace_table(args.write, "\n".join(table))
+        replace_table(args.write, TABLE, "\n".join(table))
     return 0 if all_met else 1
 
 

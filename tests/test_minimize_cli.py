@@ -119,7 +119,7 @@ def test_nothing_finite_is_a_failure(here):
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
-        ("bowl", ["--popsize", "1"], "popsize must be an integer of at least 2, got 1"),
+        ("bowl", ["--popsize", "1"], "popsize must be an integer from 2 to 2147483647, got 1"),
         ("bowl", ["--bounds", "5"], "--bounds must be two numbers"),
         ("bowl", ["--bounds", "5,1"], "low ≤ high"),
         ("bowl", ["--x0", "absent.npy"], "--x0 must be a number or a .npy file"),

@@ -254,7 +254,7 @@ BAD = {
     "functions in a pytree": (lambda: gesmr.Optimizer({"a": print}), TypeError, ["x0", "'a'", "partition"]),
     "beyond single precision": (lambda: gesmr.Optimizer([1e300], dtype="float32"), ValueError, ["x0", "float32"]),
     "half precision": (lambda: optimizer(dtype="float16"), ValueError, ["dtype", "float32", "float16"]),
-    "a population of one": (lambda: optimizer(popsize=1), ValueError, ["popsize", "at least 2", "1"]),
+    "a population of one": (lambda: optimizer(popsize=1), ValueError, ["popsize", "from 2", "1"]),
     "a population of halves": (lambda: optimizer(popsize=2.5), TypeError, ["popsize", "2.5"]),
     "sideways": (lambda: optimizer(direction="sideways"), ValueError, ["direction", "'maximize'", "'sideways'"]),
     "two seeds": (lambda: optimizer(seed=1), ValueError, ["rng", "seed"]),

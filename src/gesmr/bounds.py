@@ -154,11 +154,10 @@ def _side(name: str, side: Any, dim: int, flatten: Any) -> np.ndarray:
 def _inward(low: np.ndarray, high: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     """The bounds in `dtype`, never wider than given; where nothing is left between, the nearest number."""
     with np.errstate(over="ignore"):
-        inner_low, inner_high = low.astype(dtype), high.astype(dtype)
-    inner_low = np.where(inner_low < low, np.nextafter(inner_low, np.inf, dtype=dtype), inner_low)
-    inner_high = np.where(inner_high > high, np.nextafter(inner_high, -np.inf, dtype=dtype), inner_high)
+        inner_low, inner_high, nearest = low.astype(dtype), high.astype(dtype), low.astype(dtype)
+        inner_low = np.where(inner_low < low, np.nextafter(inner_low, np.inf, dtype=dtype), inner_low)
+        inner_high = np.where(inner_high > high, np.nextafter(inner_high, -np.inf, dtype=dtype), inner_high)
     nothing = inner_low > inner_high
-    nearest = low.astype(dtype)
     return np.where(nothing, nearest, inner_low), np.where(nothing, nearest, inner_high)
 
 

@@ -133,6 +133,8 @@ def snapshot(optimizer: Optimizer) -> tuple[dict[str, Any], dict[str, np.ndarray
     """An optimiser as JSON and arrays."""
     checked, phase, progress = optimizer._setup, optimizer._phase, optimizer._progress
     optimizer.stop()  # reads the clock
+    if isinstance(phase, Told) and phase.before is None:  # asked after compiled generations
+        phase = Ran(phase.state)
     kind = {First: "first", Told: "told", Ran: "ran"}[type(phase)]
     meta: dict[str, Any] = {
         "setup": _describe(checked),
@@ -154,7 +156,7 @@ def snapshot(optimizer: Optimizer) -> tuple[dict[str, Any], dict[str, np.ndarray
         arrays |= {"population": phase.state.population, **_state_arrays(phase.state)}
     else:
         arrays["population"] = phase.state.population
-        arrays |= _before_arrays(phase.before)
+        arrays |= _before_arrays(phase.before or ())
     return meta, {name: np.asarray(array) for name, array in arrays.items()}
 
 
@@ -311,7 +313,7 @@ def _state_arrays(state: State) -> dict[str, Any]:
 def _before_arrays(before: tuple) -> dict[str, Any]:
     if len(before) == 1:
         return {"before.fitness": before[0]}
-    state, proposal, values, parent_values, elite_value, count = before
+    state, proposal, values, parent_values, elite_value, count, _ = before
     told = {"values": values, "parent_values": parent_values, "elite_value": elite_value, "count": count}
     made = {name: getattr(proposal, name) for name in ("elite", "parents", "rates")}
     parts = {f"before.{name}": array for name, array in (told | made).items() if array is not None}
@@ -339,4 +341,4 @@ def _before(ga: Any, key: Key, arrays: dict[str, np.ndarray], dim: int) -> tuple
     told = {name: arrays.get(f"before.{name}") for name in ("values", "parent_values", "elite_value")}
     elite, parents, rates = (jnp.asarray(arrays[f"before.{name}"]) for name in ("elite", "parents", "rates"))
     proposal = Proposal(None, elite, parents, rates)  # type: ignore[arg-type]
-    return (_state(ga, key, arrays, dim), proposal, *told.values(), arrays["before.count"])
+    return (_state(ga, key, arrays, dim), proposal, *told.values(), arrays["before.count"], False)

@@ -93,11 +93,6 @@ def first_values(objective: Compiled, rows: Array, key: noise.Key, batch_size: i
     return evaluate_children(partial(objective, key=key_of_draws), rows, size, first=0)
 
 
-@jax.jit
-def first_state(ga: GA, key: noise.Key, population: Array, fitness: Array) -> State:
-    return ga.init(key, population, fitness)._replace(population=None)
-
-
 def _again(
     valued: Any, state: State, proposal: Proposal, reevaluate: str, pool: int
 ) -> tuple[Array | None, Array | None]:

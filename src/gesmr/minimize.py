@@ -15,7 +15,7 @@ from . import _checks, compiled, evaluate, setup
 from . import checkpoint as checkpoints
 from ._signals import uninterrupted
 from .evaluate import Compiled, PlainValues
-from .optimizer import First, Optimizer, Ran, Told
+from .optimizer import First, Optimizer, Ran, Told, first_state
 from .setup import Setup
 from .space import cast, precision
 from .stopping import Limits
@@ -277,7 +277,7 @@ class _Compiled:
         fitness = phase.values.copy()
         fitness[~phase.known] = np.asarray(found)
         with uninterrupted():
-            state = compiled.first_state(optimizer._ga, key, phase.population, fitness)
+            state, _ = first_state(optimizer._ga, key, phase.population, fitness)
             optimizer._phase = Ran(state._replace(population=phase.population))
             progress = optimizer._progress
             progress.nfev += len(rows) * checked.repeats
@@ -290,8 +290,8 @@ class _Compiled:
         rules = compiled.Rules(
             np.int32(self._room(cost)),
             np.asarray(-np.inf if optimizer._target is None else optimizer._target, checked.space.dtype),
-            np.int32(limits.patience or _NEVER),
-            np.int32(limits.blind_patience),
+            np.int32(min(limits.patience or _NEVER, _NEVER)),
+            np.int32(min(limits.blind_patience, _NEVER)),
         )
         counts = compiled.Counts(
             np.asarray(progress.best, checked.space.dtype),  # type: ignore[arg-type]

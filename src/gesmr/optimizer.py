@@ -32,7 +32,7 @@ class Told(NamedTuple):
     """A generation whose values are known. `before` and the rest are what the step was made from: a checkpoint holds
     those and repeats the step, because only the same program gives the same bits."""
 
-    before: Any  # arguments of the step, without the population
+    before: tuple | None  # arguments of the step, without the population; None if it was compiled
     state: State  # after it, population included
     proposal: Proposal  # the next population
     log_rate: Array  # of its children
@@ -223,39 +223,44 @@ class Optimizer:
     ) -> None:
         """Make the step that the values of the candidates, as minimised inside, allow."""
         phase, progress, dtype = self._phase, self._progress, self._setup.space.dtype
-        progress.nfev += evaluations
         with precision(dtype), uninterrupted():
             if isinstance(phase, First):
                 fitness = phase.values.copy()
                 fitness[~phase.known] = values
                 self._take_first(phase.population, fitness)
+                progress.nfev += evaluations
             else:
                 assert isinstance(phase, Told)
                 told = (values, parent_values, None if elite_value is None else np.asarray(elite_value, dtype))
-                count = np.int32(progress.elite_count)
-                before = (phase.state._replace(population=None), phase.proposal._replace(population=None), *told, count)
-                log_rate, population = phase.log_rate, phase.proposal.population
-                del phase
-                self._phase = self._phase._replace(state=None)  # type: ignore[union-attr]  # the old population goes
-                self._take_step(before, population)
-                self._count(float(log_rate))
+                made_from = phase.state._replace(population=None), phase.proposal._replace(population=None)
+                before = (*made_from, *told, np.int32(progress.elite_count), False)
+                best = self._take_step(before, phase.proposal.population)
+                progress.nfev += evaluations
+                progress.after_generation(best)
+                self._record.add(self._setup.sign * best, float(phase.log_rate), progress.nfev)
             self._told, self._handed = self._handed, None
         self._look_around()
 
     def _take_first(self, population: Array, fitness: np.ndarray) -> None:
-        state, proposal, log_rate, best = _begin(self._ga, self._setup.key(self._progress.run), population, fitness)
+        """The step from a valued first population: the same program as any other, told to learn nothing."""
+        state, rates = first_state(self._ga, self._setup.key(self._progress.run), population, fitness)
+        children, dtype, reevaluate = self._ga.num_children, fitness.dtype, self._setup.reevaluate
+        nothing = np.zeros(children, dtype)
+        proposal = Proposal(None, np.int32(0), np.zeros(children, np.int32), rates)  # type: ignore[arg-type]
+        parents = nothing if reevaluate == "parents" else None
+        elite = None if reevaluate == "none" else np.zeros((), dtype)
+        _, proposal, log_rate, _, _ = _advance(
+            self._ga, population, state, proposal, nothing, parents, elite, np.int32(1), True
+        )
+        self._progress.best, self._progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
         self._phase = Told((fitness,), state._replace(population=population), proposal, log_rate)
-        self._progress.best, self._progress.elite_count = float(best), 1
 
-    def _take_step(self, before: Any, population: Array) -> None:
+    def _take_step(self, before: tuple, population: Array) -> float:
+        """The generation's best value."""
         state, proposal, log_rate, count, best = _advance(self._ga, population, *before)
+        self._progress.elite_count, best = int(count), float(best)
         self._phase = Told(before, state._replace(population=population), proposal, log_rate)
-        self._best_now, self._progress.elite_count = best, int(count)
-
-    def _count(self, log_rate: float) -> None:
-        best = float(self._best_now)
-        self._progress.after_generation(best)
-        self._record.add(self._setup.sign * best, log_rate, self._progress.nfev)
+        return best
 
     def _look_around(self) -> None:
         """After a generation: say so if nothing is finite, restart if nothing moves."""
@@ -376,9 +381,11 @@ class Optimizer:
 
 
 @jax.jit
-def _begin(ga: GA, key: Any, population: Array, fitness: Array) -> tuple[State, Proposal, Array, Array]:
+def first_state(ga: GA, key: Any, population: Array, fitness: Array) -> tuple[State, Array]:
+    """The state of a valued first population, without that, and some rates `f[N]` as the controller gives them."""
     state = ga.init(key, population, fitness)
-    return state._replace(population=None), ga.ask(state), mean_log_rate(ga, state), state.best_fitness
+    rates = ga.controller.rates(state.controller, jnp.zeros(ga.num_children, jnp.int32))
+    return state._replace(population=None), rates  # type: ignore[arg-type]
 
 
 @jax.jit
@@ -391,10 +398,15 @@ def _advance(
     parent_values: Array | None,
     elite_value: Array | None,
     elite_count: Array,
+    first: Array,
 ) -> tuple[State, Proposal, Array, Array, Array]:
-    """A generation: learn from the values, then select and mutate. Populations go in and out apart from the rest."""
-    proposal = proposal._replace(population=population)
-    state, count = learn(ga, state, proposal, values, parent_values, elite_value, elite_count)
+    """A generation: learn from the values, then select and mutate. Populations go in and out apart from the rest.
+
+    If it is the `first`, there is nothing to learn yet: one program, because compiling two takes twice as long.
+    """
+    proposal = proposal._replace(population=None)
+    learned, count = learn(ga, state, proposal, values, parent_values, elite_value, elite_count)
+    state = jax.tree.map(lambda old, new: jnp.where(first, old, new), state, learned)._replace(population=population)
     best = state.best_fitness if elite_value is None else state.fitness[0]
     return state._replace(population=None), ga.ask(state), mean_log_rate(ga, state), count, best
 

@@ -16,6 +16,7 @@ from .bounds import Bounds, into, is_bounded_everywhere, resolve, within
 from .ga import GA
 from .space import Space, cast, precision
 
+_MOST = 2**31 - 1  # members are counted in 32 bits
 REEVALUATE = ("none", "elite", "parents")
 _RESTARTS = np.uint32(2**29)  # the keys of restarts are at (this, number), apart from all places a run draws from
 
@@ -92,12 +93,10 @@ def check(
     compiled: bool = False,
 ) -> Setup:
     """The setup that arguments of `Optimizer` and `minimize` describe, or an error that names the one at fault."""
-    if x0 is None and init is not None:
-        x0 = np.asarray(init[0] if isinstance(init, tuple) else init)[0]
     space, row = spaces.of(x0, dtype, compiled=compiled)
     std = None if init_std is None else _init_std(init_std, space)
     resolved = resolve(bounds, space.dim, space.flatten, space.dtype, 1.0 if std is None or std.ndim == 0 else std)
-    popsize = GA().num_children + 1 if popsize is None else _checks.integer("popsize", popsize, 2)
+    popsize = GA().num_children + 1 if popsize is None else _checks.integer("popsize", popsize, 2, _MOST)
     controller = GA().controller if controller is None else controller
     members, values = _init(init, space, popsize, -1 if direction == "maximize" else 1)
     _inside("x0", row[None], resolved)
@@ -222,7 +221,8 @@ def _inside(name: str, rows: np.ndarray, bounds: Bounds | None) -> None:
     if bounds is None:
         return
     low, high = np.asarray(bounds.low), np.asarray(bounds.high)
-    outside = (rows < np.nextafter(low, -np.inf)) | (rows > np.nextafter(high, np.inf))
+    with np.errstate(over="ignore"):
+        outside = (rows < np.nextafter(low, -np.inf)) | (rows > np.nextafter(high, np.inf))
     if outside.any():
         row, gene = (int(i) for i in np.argwhere(outside)[0])
         where = f"variable {gene}" if name == "x0" else f"variable {gene} of solution {row}"

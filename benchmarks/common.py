@@ -1,0 +1,74 @@
+"""What the benchmarks share: a line of a table with what is required of it, timing in turn, and writing the table."""
+
+import datetime
+import math
+import os
+import platform
+import statistics
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+import gesmr
+
+
+class Line(NamedTuple):
+    what: str
+    gesmr: str
+    other: str
+    measured: float
+    median: float | None = None
+    at_least: float = -math.inf
+    at_most: float = math.inf
+    remark: str = ""
+
+    @property
+    def met(self) -> bool:
+        return self.at_least <= self.measured <= self.at_most
+
+    def __str__(self) -> str:
+        required, mark = "", "✓" if self.met else "✗ missed"
+        if self.at_least > -math.inf:
+            required = f"≥ {self.at_least}"
+        elif self.at_most < math.inf:
+            required = f"≤ {self.at_most}{self.remark}"
+        else:
+            mark = ""
+        median = "" if self.median is None else f"{self.median:.2f}"
+        cells = (self.what, self.gesmr, self.other, f"{self.measured:.2f}", median, required, mark)
+        return f"| {' | '.join(cells)} |"
+
+
+def interleaved(first: Callable[[], float], second: Callable[[], float], repeats: int) -> tuple[float, float, float]:
+    """The best of each in turn, and the median of first / second."""
+    pairs = [(first(), second()) for _ in range(repeats)]
+    best_first, best_second = (min(times) for times in zip(*pairs, strict=True))
+    return best_first, best_second, statistics.median(a / b for a, b in pairs)
+
+
+def conditions(packages: Sequence[str], how_often: str) -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    cpus = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cpu = cpus[0] if cpus else platform.processor() or platform.machine()
+    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    software = f"gesmr {gesmr.__version__}, {versions}, Python {platform.python_version()}"
+    return f"{software}; {cpu}, {os.cpu_count()} cores; {datetime.date.today()}; {how_often}."
+
+
+def marks(name: str) -> tuple[str, str]:
+    return f"<!-- {name} -->", f"<!-- /{name} -->"
+
+
+def has_marks(path: Path, name: str) -> bool:
+    """Whether the file has a place for the table."""
+    text = path.read_text("utf-8") if path.is_file() else ""
+    return 0 <= text.find(marks(name)[0]) < text.find(marks(name)[1])
+
+
+def replace_table(path: Path, name: str, table: str) -> None:
+    start, end = marks(name)
+    before, _, rest = path.read_text("utf-8").partition(start)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{start}\n{table}\n{end}{after}", "utf-8")
