@@ -15,7 +15,7 @@ help:
 	@echo "make test       format, lint, types, tests (under 15 minutes on two cores)"
 	@echo "make test-all   the same, with the long statistical tests"
 	@echo "make reproduction-page  docs/reproduction.md from the numbers in results/"
-	@echo "make bench      speed and memory against evosax, into benchmarks/README.md"
+	@echo "make bench      speed and memory beside evosax, pycma and nevergrad, into benchmarks/README.md"
 	@echo "make format     let ruff rewrite the code"
 	@echo "make clean      remove environments, caches and build products"
 
@@ -51,7 +51,8 @@ reproduction-page: $(STAMP)
 	$(BIN)/python scripts/reproduction_page.py
 
 bench: $(BENCH_STAMP)
-	$(BENCH_VENV)/bin/python benchmarks/against_evosax.py --write benchmarks/README.md
+	$(BENCH_VENV)/bin/python benchmarks/against_evosax.py --write benchmarks/README.md; evosax=$$?; \
+	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md && exit $$evosax
 
 format: $(STAMP)
 	$(BIN)/ruff format .

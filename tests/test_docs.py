@@ -3,7 +3,10 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import gesmr
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -19,7 +22,36 @@ def test_there_are_examples():
 
 
 @pytest.mark.parametrize("source", EXAMPLES)
-def test_example(source):
+def test_example(source, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
+    names = run(source)
+    assert names.keys() & {"state", "table", "result", "opt"}
+
+
+def run(source):
     names = {"__name__": "example"}
     exec(compile(source, "example", "exec"), names)
-    assert "state" in names or "table" in names
+    return names
+
+
+class Recorder:
+    """Stands for a tracker: the calls it got, by method."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __getattr__(self, name):
+        return lambda *args, **options: self.calls.append((name, args, options))
+
+
+def test_the_trackers_of_the_docs_record(tmp_path, monkeypatch):
+    """Their methods get a name and a number, or a dictionary, and the generation, as those libraries take them."""
+    monkeypatch.chdir(tmp_path)
+    names = next(run(example.values[0]) for example in EXAMPLES if "add_scalar" in example.values[0])
+    tensorboard, wandb, mlflow = Recorder(), Recorder(), Recorder()
+    callbacks = [names["to_tensorboard"](tensorboard), names["to_wandb"](wandb), names["to_mlflow"](mlflow)]
+    result = gesmr.minimize(lambda x: float(x @ x), np.ones(3), maxiter=2, rng=0, callback=callbacks)
+    assert tensorboard.calls[-2] == ("add_scalar", ("fun", result.fun, 2), {})
+    assert tensorboard.calls[-1][1][::2] == ("mutation rate", 2)
+    assert wandb.calls[-1] == ("log", ({"fun": result.fun, "nfev": result.nfev},), {"step": 2})
+    assert mlflow.calls[-1] == ("log_metrics", ({"fun": result.fun, "nfev": result.nfev},), {"step": 2})
