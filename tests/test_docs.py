@@ -50,7 +50,7 @@ def test_the_trackers_of_the_docs_record(tmp_path, monkeypatch):
     names = next(run(example.values[0]) for example in EXAMPLES if "add_scalar" in example.values[0])
     tensorboard, wandb, mlflow = Recorder(), Recorder(), Recorder()
     callbacks = [names["to_tensorboard"](tensorboard), names["to_wandb"](wandb), names["to_mlflow"](mlflow)]
-    result = gesmr.minimize(lambda x: float(x @ x), np.ones(3), maxiter=2, rng=0, callback=callbacks)
+    result = gesmr.minimize(lambda x: float(x @ x), np.ones(5), maxiter=2, rng=0, callback=callbacks)
     assert tensorboard.calls[-2] == ("add_scalar", ("fun", result.fun, 2), {})
     assert tensorboard.calls[-1][1][::2] == ("mutation rate", 2)
     assert wandb.calls[-1] == ("log", ({"fun": result.fun, "nfev": result.nfev},), {"step": 2})

@@ -429,7 +429,9 @@ def noise_of_its_own(x, key):
     return jnp.sum((x - 1) ** 2) + jax.random.normal(jax.random.fold_in(key, bits))
 
 
-@pytest.mark.parametrize("fun", [noise_of_its_own, Noisy()], ids=["jax", "python"])
+@pytest.mark.parametrize(
+    "fun", [pytest.param(noise_of_its_own, marks=pytest.mark.slow, id="jax"), pytest.param(Noisy(), id="python")]
+)
 def test_reevaluation_keeps_the_elite_honest(fun):
     """With noise of 1 the value of a lucky elite is far below the truth; evaluated again and again it is not."""
     options = {"keyed": True} if fun is noise_of_its_own else {"vectorized": True}
@@ -439,6 +441,7 @@ def test_reevaluation_keeps_the_elite_honest(fun):
     assert honest.nfev == lucky.nfev + 150
 
 
+@pytest.mark.slow
 def test_parents_compared_on_the_same_day():
     """A common draw per generation cancels in Δ if parents are evaluated again, so the search does not notice it."""
     quiet = minimize(by_jax, maxiter=60)
@@ -471,7 +474,12 @@ def test_noise_options_of_a_function_without_noise_are_refused():
 
 @pytest.mark.parametrize(
     ("fun", "popsize"),
-    [(by_jax, "keep"), (by_numpy, "double"), pytest.param(by_jax, "double", marks=pytest.mark.slow)],
+    [
+        (by_jax, "keep"),
+        (by_numpy, "keep"),
+        pytest.param(by_jax, "double", marks=pytest.mark.slow),
+        pytest.param(by_numpy, "double", marks=pytest.mark.slow),
+    ],
 )
 def test_restarts(fun, popsize):
     def floored(x):  # ends in one of many flat holes
@@ -486,6 +494,12 @@ def test_restarts(fun, popsize):
     assert floored(result.x) == result.fun
     assert result.nit == len(result.history.elite) == len(result.history.evaluations)
     assert result.history.evaluations[-1] == result.nfev
+
+
+def test_restarts_with_twice_the_population():
+    opt = gesmr.Optimizer(np.zeros(D), **SMALL, restarts=2, patience=5, restart_popsize="double")
+    assert [opt._setup.members(run) for run in range(3)] == [13, 26, 52]
+    assert [opt._setup.ga(run).num_children for run in range(3)] == [12, 25, 51]
 
 
 def test_no_restart_without_room_for_it():
