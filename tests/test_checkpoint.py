@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import gesmr
+from gesmr import archive
 from gesmr import checkpoint as checkpoints
 from test_minimize import SMALL, D, by_jax, by_numpy, minimize, noise_of_its_own
 from test_optimizer import TREE, optimizer, run, sphere
@@ -113,10 +114,10 @@ def test_no_pickle_and_numpy_reads_it(tmp_path):
     opt = optimizer()
     run(opt, 2)
     opt.save(tmp_path / "run.npz")
-    with np.load(tmp_path / "run.npz", allow_pickle=False) as archive:
-        np.testing.assert_array_equal(archive["population"], opt.result.population)
-        assert all(archive[name].dtype != object for name in archive.files)
-        assert json.loads(archive["meta"].tobytes())["format"] == checkpoints.FORMAT
+    with np.load(tmp_path / "run.npz", allow_pickle=False) as file:
+        np.testing.assert_array_equal(file["population"], opt.result.population)
+        assert all(file[name].dtype != object for name in file.files)
+        assert json.loads(file["meta"].tobytes())["format"] == archive.FORMAT
     warm = optimizer(init=np.load(tmp_path / "run.npz")["population"])
     np.testing.assert_array_equal(warm.ask(), opt.result.population)
 
@@ -170,10 +171,8 @@ def test_in_pieces_with_noise(tmp_path, reevaluate):
 
 def test_how_often(tmp_path, monkeypatch):
     written = []
-    write = checkpoints.write
-    monkeypatch.setattr(
-        checkpoints, "write", lambda path, meta, arrays: written.append(meta) or write(path, meta, arrays)
-    )
+    write = archive.write
+    monkeypatch.setattr(archive, "write", lambda path, meta, arrays: written.append(meta) or write(path, meta, arrays))
     for fun in (by_jax, by_numpy):
         written.clear()
         minimize(fun, checkpoint=gesmr.Checkpoint(tmp_path / fun.__name__, every=7))
@@ -195,7 +194,7 @@ def test_an_exception_leaves_a_checkpoint(tmp_path):
 
     with pytest.raises(RuntimeError, match="crashed"):
         minimize(fails_later, checkpoint=path)
-    assert checkpoints.read(path)[0]["progress"]["nit"] == 5
+    assert archive.read(path)[0]["progress"]["nit"] == 5
     assert_same(minimize(by_numpy, checkpoint=path, resume=True), minimize(by_numpy))
 
 
@@ -244,12 +243,12 @@ def test_another_size_is_refused(tmp_path):
 
 def rewritten(path, change):
     """The checkpoint with its JSON changed and its checksum right again, as another version would write it."""
-    meta, arrays = checkpoints.read(path)
+    meta, arrays = archive.read(path)
     change(meta)
     for old in (path, path.with_name(path.name + PREVIOUS)):
         old.unlink(missing_ok=True)
     format_ = meta.pop("format")
-    checkpoints.write(path, {**meta, "format": format_}, arrays)
+    archive.write(path, {**meta, "format": format_}, arrays)
 
 
 @pytest.mark.parametrize(
@@ -291,10 +290,10 @@ def test_every_flipped_byte_and_every_truncation_is_found(tmp_path, stride):
         for damaged in (bytes(flipped), whole[:at]):
             path.write_bytes(damaged)
             with pytest.raises(gesmr.CheckpointError, match="the one before: there is none"):
-                checkpoints.read(path)
+                archive.read(path)
     path.write_bytes(whole + b"\0")
     with pytest.raises(gesmr.CheckpointError):
-        checkpoints.read(path)
+        archive.read(path)
     path.write_bytes(whole)
     assert gesmr.Optimizer.load(path).result.nit == 1
 
@@ -407,5 +406,6 @@ def killed_and_resumed(tmp_path, kind, kills, generations):
 def test_killed_and_resumed_is_as_uninterrupted(tmp_path, kind, kills, generations):
     whole, resumed, at_work = killed_and_resumed(tmp_path, kind, kills, generations)
     assert resumed == whole
+    assert {path.name for path in tmp_path.iterdir()} <= {"script.py", "__pycache__", "run", "run.previous"}
     assert whole.startswith(f"{generations} {13 + 12 * generations} ")
     assert at_work >= kills * 0.6

@@ -519,6 +519,7 @@ def test_the_result_works_where_scipys_would():
         assert isinstance(ours[name], int | float | bool | str)
     assert ours.x.dtype == theirs.x.dtype
     assert ours["x"] is ours.x
+    ours.x += 1
     assert "message: All 30 generations were run." in repr(ours)
     with pytest.raises(AttributeError):
         _ = ours.hess_inv

@@ -3,8 +3,8 @@
 from . import analysis, noise, problems
 from ._pytree import pytree
 from ._version import __version__
+from .archive import CheckpointError
 from .bounds import Bounds
-from .checkpoint import CheckpointError
 from .controllers import (
     GESMR,
     PAPER_NAMES,
@@ -20,9 +20,10 @@ from .controllers import (
 from .evolve import History, evolve
 from .ga import GA, Proposal, State
 from .loggers import JSONLines
-from .minimize import Checkpoint, minimize, scipy_method
+from .minimize import minimize, scipy_method
 from .optimizer import Optimizer
 from .oracles import LAMR, OFMR
+from .watching import Checkpoint
 
 __all__ = [
     "GA",

@@ -1,132 +1,28 @@
-"""An optimiser on disk: exact, checked, atomic, and without pickle.
-
-A checkpoint is an npz file that `numpy.load` opens too: the arrays, and under `meta` everything else as JSON. The
-comment at the end of the zip archive holds the SHA-256 of all bytes before it.
-"""
+"""An optimiser as JSON and arrays, and back: exactly, or not at all."""
 
 import dataclasses
-import hashlib
 import json
-import os
-import warnings
-import zipfile
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from . import _provenance, controllers, setup
-from ._files import whole_file
+from .archive import CheckpointError, read
 from .bounds import Bounds
 from .ga import Proposal, State
 from .noise import Key
-from .optimizer import First, Optimizer, Ran, Record, Told
+from .optimizer import Optimizer
+from .phases import First, Ran, Record, Told
 from .setup import Setup
 from .space import precision
 from .stopping import Limits, Progress
 
-FORMAT = 1
-_MARK = b"gesmr checkpoint sha256 "
-_DIGEST = 64  # hexadecimal digits
 _SAME = ("gesmr", "jax", "platform", "device")  # what must not differ for a run to go on exactly
 _HISTORY = ("elite", "log_rate", "evaluations")
 _CONTROLLERS = {name: getattr(controllers, name) for name in ("Clip", "Fixed", "GESMR", "OneFifth", "SAMR", "UCB")}
-
-
-class CheckpointError(ValueError):
-    """A checkpoint that cannot be used, and why."""
-
-
-class _DamagedError(CheckpointError):
-    """Not what was written. An older one may do."""
-
-
-def previous(path: str | Path) -> Path:
-    path = Path(path)
-    return path.with_name(f"{path.name}.previous")
-
-
-def exists(path: str | Path) -> bool:
-    return Path(path).exists() or previous(path).exists()
-
-
-# files
-
-
-def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a checkpoint; the one that was there becomes the previous one."""
-    path = Path(path)
-    text = np.frombuffer(json.dumps({"format": FORMAT, **meta}).encode(), np.uint8)
-    fresh = path.with_name(f"{path.name}.new")
-    try:
-        with whole_file(fresh) as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                for name, array in {"meta": text, **arrays}.items():
-                    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
-                archive.comment = _MARK + b"0" * _DIGEST
-            size = file.seek(0, os.SEEK_END)
-            digest = _digest(file, size - _DIGEST)
-            file.seek(size - _DIGEST)
-            file.write(digest)
-        if path.exists():
-            path.replace(previous(path))
-        fresh.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, f"the checkpoint {path} cannot be written: {error.strerror}") from error
-
-
-def _digest(file: BinaryIO, size: int) -> bytes:
-    """SHA-256 of the first `size` bytes, in hexadecimal, read in pieces: populations can be large."""
-    file.seek(0)
-    hashed = hashlib.sha256()
-    while size > 0 and (piece := file.read(min(size, 2**20))):
-        hashed.update(piece)
-        size -= len(piece)
-    return hashed.hexdigest().encode()
-
-
-def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The checkpoint at `path`, or the one before if that is damaged or gone; CheckpointError if neither will do."""
-    path = Path(path)
-    if not exists(path):
-        raise FileNotFoundError(f"there is no checkpoint {path}")
-    try:
-        return _read(path)
-    except (_DamagedError, OSError) as damage:
-        try:
-            found = _read(previous(path))
-        except (_DamagedError, OSError) as worse:
-            raise CheckpointError(f"{path} cannot be used: {_why(damage)}; the one before: {_why(worse)}") from damage
-        warnings.warn(f"{path} cannot be used: {_why(damage)}; going on from {previous(path)}", stacklevel=2)
-        return found
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    with path.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _DIGEST - len(_MARK)))
-        mark, digest = file.read(len(_MARK)), file.read()
-        if mark != _MARK:
-            raise _DamagedError("it is not a whole checkpoint of gesmr")
-        if _digest(file, size - _DIGEST) != digest:
-            raise _DamagedError("its content is not what was written")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    meta = json.loads(arrays.pop("meta").tobytes())
-    if meta.get("format") != FORMAT:
-        raise CheckpointError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}")
-    return meta, arrays
-
-
-def _why(error: Exception) -> str:
-    return "there is none" if isinstance(error, FileNotFoundError) else str(error)
-
-
-# what is in them
 
 
 def snapshot(optimizer: Optimizer) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

@@ -12,7 +12,7 @@ from . import noise
 from .evaluate import Compiled
 from .evolve import evaluate_children
 from .ga import GA, Proposal, State
-from .optimizer import learn, mean_log_rate
+from .generation import learn, mean_log_rate
 
 _OBJECTIVE = np.uint32(2**29 + 1)  # keys of a random objective are at (this, generation)
 _BEFORE_THE_FIRST = np.uint32(2**29 + 2)

@@ -2,62 +2,20 @@
 
 import time
 import warnings
-from array import array
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from . import _provenance, setup, stopping
+from . import _provenance, archive, setup, stopping
 from ._signals import uninterrupted
-from .evolve import History
-from .ga import GA, Proposal, State
+from .ga import Proposal
+from .generation import advance, first_state, propose
+from .phases import First, Ran, Record, Told
 from .setup import Setup, real_values
 from .space import precision
 from .stopping import Limits, Progress
-
-
-class First(NamedTuple):
-    """The first population of a run, not all of its values known yet."""
-
-    population: Array  # f[N+1, d]
-    values: np.ndarray  # f[N+1], where known
-    known: np.ndarray  # bool[N+1]
-
-
-class Told(NamedTuple):
-    """A generation whose values are known. `before` and the rest are what the step was made from: a checkpoint holds
-    those and repeats the step, because only the same program gives the same bits."""
-
-    before: tuple | None  # arguments of the step, without the population; None if it was compiled
-    state: State  # after it, population included
-    proposal: Proposal  # the next population
-    log_rate: Array  # of its children
-
-
-class Ran(NamedTuple):
-    """The state after compiled generations."""
-
-    state: State
-
-
-class Record:
-    """The history of a run while it grows."""
-
-    def __init__(self):
-        self._columns = array("d"), array("d"), array("q")
-
-    def add(self, *columns: Any) -> None:
-        """Elite values, mean log rates and evaluations so far, of one generation or of many."""
-        for column, entries in zip(self._columns, columns, strict=True):
-            column.frombytes(np.atleast_1d(np.asarray(entries, column.typecode)).tobytes())
-
-    def since(self, generation: int) -> History:
-        parts = (np.frombuffer(column[generation:], column.typecode) for column in self._columns)
-        return History(*parts)  # type: ignore[arg-type]
 
 
 class Optimizer:
@@ -186,8 +144,8 @@ class Optimizer:
             return rows
         if isinstance(phase, Ran):
             with precision(self._setup.space.dtype):
-                before, proposal, log_rate = _propose(self._ga, phase.state)
-            self._phase = phase = Told(before, phase.state, proposal, log_rate)
+                proposal, log_rate = propose(self._ga, phase.state)
+            self._phase = phase = Told(None, phase.state, proposal, log_rate)
         return np.asarray(phase.proposal.population)[1:]
 
     def _check_candidates(self, xs: Any) -> None:
@@ -199,18 +157,17 @@ class Optimizer:
         accepted = f"xs must be the {len(rows)} candidates of the last ask, in their order"
         if xs is self._told:
             raise ValueError(f"{accepted}, got those of the ask before, which have been told already")
+        if not hasattr(xs, "__len__") or not hasattr(xs, "__iter__"):
+            raise TypeError(f"{accepted}, got {type(xs).__name__}")
+        if len(xs) != len(rows):
+            raise ValueError(f"{accepted}, got {len(xs)}")
         try:
-            if len(xs) != len(rows):
-                raise ValueError(f"{accepted}, got {len(xs)}")
-            if space.is_vector:
-                same = np.array_equal(np.asarray(xs), rows)
-            else:
-                with precision(space.dtype):
-                    pairs = zip(xs, self.ask(), strict=True)
-                    same = all(np.array_equal(space.flatten(x), space.flatten(asked)) for x, asked in pairs)
-        except TypeError as error:
-            raise TypeError(f"{accepted}, got {type(xs).__name__}") from error
-        if not same:
+            given = np.asarray(xs) if space.is_vector else np.stack([space.flatten(x) for x in xs])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{accepted}, got others: {error}") from error
+        with precision(space.dtype):  # leaves may have less precision than rows
+            asked = rows if space.is_vector else np.stack([space.flatten(x) for x in self.ask()])
+        if not np.array_equal(given, asked):
             raise ValueError(f"{accepted}, got others; were they told already?")
 
     def _accept(
@@ -249,7 +206,7 @@ class Optimizer:
         proposal = Proposal(None, np.int32(0), np.zeros(children, np.int32), rates)  # type: ignore[arg-type]
         parents = nothing if reevaluate == "parents" else None
         elite = None if reevaluate == "none" else np.zeros((), dtype)
-        _, proposal, log_rate, _, _ = _advance(
+        _, proposal, log_rate, _, _ = advance(
             self._ga, population, state, proposal, nothing, parents, elite, np.int32(1), True
         )
         self._progress.best, self._progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
@@ -257,7 +214,7 @@ class Optimizer:
 
     def _take_step(self, before: tuple, population: Array) -> float:
         """The generation's best value."""
-        state, proposal, log_rate, count, best = _advance(self._ga, population, *before)
+        state, proposal, log_rate, count, best = advance(self._ga, population, *before)
         self._progress.elite_count, best = int(count), float(best)
         self._phase = Told(before, state._replace(population=population), proposal, log_rate)
         return best
@@ -304,12 +261,13 @@ class Optimizer:
             if not phase.known.any():
                 return self._champion or (np.inf, self._setup.x0)
             values = np.where(phase.known & np.isfinite(phase.values), phase.values, np.inf)
-            population = phase.population
+            population, at = phase.population, int(np.argmin(values))
         else:
             values, population = np.asarray(phase.state.fitness), phase.state.population
-        # Of values that are noise in part the lowest is the luckiest: the elite's is the mean of several.
-        at = 0 if self._setup.reevaluate != "none" and self._progress.nit else int(np.argmin(values))
-        found = float(values[at]), np.asarray(population[at])
+            # Of values that are noise in part the lowest is the luckiest: the elite's is the mean of several.
+            elite = self._setup.reevaluate != "none" and int(phase.state.generation) > 0
+            at = 0 if elite else int(np.argmin(values))
+        found = float(values[at]), np.array(population[at])
         return min(found, self._champion, key=lambda pair: pair[0]) if self._champion else found
 
     @property
@@ -366,7 +324,7 @@ class Optimizer:
         """Write everything to `path`, atomically; the file that was there becomes `path`.previous."""
         from . import checkpoint  # noqa: PLC0415  it knows optimisers, they need not know it
 
-        checkpoint.write(path, *checkpoint.snapshot(self))
+        archive.write(path, *checkpoint.snapshot(self))
 
     @classmethod
     def load(cls, path: str | Path, *, x0: Any = None, controller: Any = None, **limits: Any) -> "Optimizer":
@@ -378,65 +336,3 @@ class Optimizer:
         from . import checkpoint  # noqa: PLC0415
 
         return checkpoint.load(cls, path, x0, controller, limits)
-
-
-@jax.jit
-def first_state(ga: GA, key: Any, population: Array, fitness: Array) -> tuple[State, Array]:
-    """The state of a valued first population, without that, and some rates `f[N]` as the controller gives them."""
-    state = ga.init(key, population, fitness)
-    rates = ga.controller.rates(state.controller, jnp.zeros(ga.num_children, jnp.int32))
-    return state._replace(population=None), rates  # type: ignore[arg-type]
-
-
-@jax.jit
-def _advance(
-    ga: GA,
-    population: Array,
-    state: State,
-    proposal: Proposal,
-    values: Array,
-    parent_values: Array | None,
-    elite_value: Array | None,
-    elite_count: Array,
-    first: Array,
-) -> tuple[State, Proposal, Array, Array, Array]:
-    """A generation: learn from the values, then select and mutate. Populations go in and out apart from the rest.
-
-    If it is the `first`, there is nothing to learn yet: one program, because compiling two takes twice as long.
-    """
-    proposal = proposal._replace(population=None)
-    learned, count = learn(ga, state, proposal, values, parent_values, elite_value, elite_count)
-    state = jax.tree.map(lambda old, new: jnp.where(first, old, new), state, learned)._replace(population=population)
-    best = state.best_fitness if elite_value is None else state.fitness[0]
-    return state._replace(population=None), ga.ask(state), mean_log_rate(ga, state), count, best
-
-
-@jax.jit
-def _propose(ga: GA, state: State) -> tuple[Any, Proposal, Array]:
-    return None, ga.ask(state), mean_log_rate(ga, state)
-
-
-def learn(
-    ga: GA,
-    state: State,
-    proposal: Proposal,
-    values: Array,
-    parent_values: Array | None,
-    elite_value: Array | None,
-    elite_count: Array,
-) -> tuple[State, Array]:
-    """`ga.tell`, and the elite's value as the mean of all its evaluations if it was evaluated again."""
-    after = ga.tell(state, proposal, values, parent_fitness=parent_values)
-    if elite_value is None:
-        return after, elite_count
-    count = jnp.where(proposal.elite == 0, elite_count, 1) + 1
-    mean = after.fitness[0] + (elite_value - after.fitness[0]) / count
-    mean = jnp.where(jnp.isfinite(elite_value), mean, jnp.inf).astype(after.fitness.dtype)
-    return after._replace(fitness=after.fitness.at[0].set(mean)), count
-
-
-def mean_log_rate(ga: GA, state: State) -> Array:
-    return jnp.mean(ga.controller.log_rates(state.controller))
-
-
-__all__ = ["Optimizer"]

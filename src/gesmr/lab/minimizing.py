@@ -14,10 +14,10 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .. import checkpoint
+from .. import archive
 from ..loggers import JSONLines
-from ..minimize import Checkpoint
 from ..minimize import minimize as minimize_function
+from ..watching import Checkpoint
 from .errors import LabError
 
 _PLAIN_SECONDS = 5.0  # between lines where there is no terminal
@@ -42,7 +42,7 @@ def minimize(fun: Callable, request: Request, console: Console, options: dict[st
     try:
         if request.checkpoint is None and (request.resume or request.every is not None):
             raise LabError("--resume and --every need --checkpoint")
-        if request.checkpoint is not None and checkpoint.exists(request.checkpoint) and not request.resume:
+        if request.checkpoint is not None and archive.exists(request.checkpoint) and not request.resume:
             raise LabError(f"{request.checkpoint} exists already: --resume goes on from it, or choose another file")
         seed = _seed(request)
         bounds = None if request.bounds is None else _bounds(request.bounds)
@@ -101,8 +101,8 @@ def _seed(request: Request) -> int:
     """The one given; of a run that goes on its own, because x0 may have been drawn from it; else any."""
     if request.seed is not None:
         return request.seed
-    if request.resume and request.checkpoint is not None and checkpoint.exists(request.checkpoint):
-        return int(checkpoint.read(request.checkpoint)[0]["setup"]["seed"])
+    if request.resume and request.checkpoint is not None and archive.exists(request.checkpoint):
+        return int(archive.read(request.checkpoint)[0]["setup"]["seed"])
     return secrets.randbits(63)
 
 

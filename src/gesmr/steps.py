@@ -1,0 +1,156 @@
+"""What moves a run: a generation evaluated in Python, or a chunk of compiled ones."""
+
+import time
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import _checks, compiled, evaluate
+from ._signals import uninterrupted
+from .evaluate import Compiled
+from .generation import first_state
+from .optimizer import Optimizer
+from .phases import First, Ran, Told
+from .space import cast, precision
+
+_LONGEST_CHUNK = 1024  # generations
+_CHUNK_SECONDS = 0.2
+_NEVER = np.iinfo(np.int32).max
+
+
+class PlainStep:
+    """One generation at a time, evaluated in Python."""
+
+    def __init__(self, optimizer: Optimizer, values: evaluate.Values):
+        self._optimizer, self._values = optimizer, values
+        self._warned = False
+
+    def __call__(self) -> None:
+        optimizer, values = self._optimizer, self._values
+        checked = optimizer._setup
+        errors = values.errors
+        rows = optimizer._rows()
+        found = self._internal(values(rows))
+        parents, elite, count = self._again()
+        evaluations = checked.repeats * (len(rows) + count)
+        optimizer._progress.errors += values.errors - errors
+        if values.first_error is not None and not self._warned:
+            self._warned = True
+            message = f"fun raised {values.first_error}; such candidates count as the worst"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+        del rows  # or it would keep the old population alive
+        optimizer._accept(found, evaluations=evaluations, parent_values=parents, elite_value=elite)
+
+    def _again(self) -> tuple[np.ndarray | None, float | None, int]:
+        """Fresh values of the parents and of the elite, of those that are to be evaluated again, and how many."""
+        phase, reevaluate = self._optimizer._phase, self._optimizer._setup.reevaluate
+        if not isinstance(phase, Told) or reevaluate == "none":
+            return None, None, 0
+        elite = float(self._internal(self._values(np.asarray(phase.proposal.population)[:1]))[0])
+        if reevaluate == "elite":
+            return None, elite, 1
+        distinct, which = np.unique(np.asarray(phase.proposal.parents), return_inverse=True)
+        parents = self._internal(self._values(np.asarray(phase.state.population)[distinct]))[which]
+        return parents, elite, 1 + len(distinct)
+
+    def _internal(self, values: np.ndarray) -> np.ndarray:
+        checked = self._optimizer._setup
+        return cast(checked.sign * values, checked.space.dtype)
+
+
+class CompiledStep:
+    """A chunk of generations at a time, in one compiled program."""
+
+    def __init__(self, optimizer: Optimizer, objective: Compiled, batch_size: int | None, chunk: int | None, kept: Any):
+        self._optimizer, self._objective, self._batch_size = optimizer, objective, batch_size
+        self._chunk = None if chunk is None else _checks.integer("chunk", chunk, 1)
+        self._every = kept.every if kept is not None else None
+        self._length = max(_LONGEST_CHUNK, self._chunk or 0)  # of the record: one program for shorter chunks too
+        self._next = 8  # generations of the next chunk; more once we know how long they take
+
+    def __call__(self) -> None:
+        optimizer = self._optimizer
+        with precision(optimizer._setup.space.dtype):
+            if isinstance(optimizer._phase, First):
+                self._first(optimizer._phase)
+            else:
+                self._generations()
+        optimizer._look_around()
+
+    def _first(self, phase: First) -> None:
+        optimizer = self._optimizer
+        checked, run = optimizer._setup, optimizer._progress.run
+        rows = phase.population if not phase.known.any() else phase.population[~phase.known]
+        key = checked.key(run)
+        found = compiled.first_values(self._objective, rows, key, self._batch_size)
+        fitness = phase.values.copy()
+        fitness[~phase.known] = np.asarray(found)
+        with uninterrupted():
+            state, _ = first_state(optimizer._ga, key, phase.population, fitness)
+            optimizer._phase = Ran(state._replace(population=phase.population))
+            progress = optimizer._progress
+            progress.nfev += len(rows) * checked.repeats
+            progress.best, progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
+
+    def _generations(self) -> None:
+        optimizer, limits = self._optimizer, self._optimizer._limits
+        checked, progress, phase = optimizer._setup, optimizer._progress, optimizer._phase
+        cost = optimizer._next_cost()
+        rules = compiled.Rules(
+            np.int32(self._room(cost)),
+            np.asarray(-np.inf if optimizer._target is None else optimizer._target, checked.space.dtype),
+            np.int32(min(limits.patience or _NEVER, _NEVER)),
+            np.int32(min(limits.blind_patience, _NEVER)),
+        )
+        counts = compiled.Counts(
+            np.asarray(progress.best, checked.space.dtype),  # type: ignore[arg-type]
+            *(np.int32(n) for n in (progress.stale, progress.blind, progress.elite_count)),  # type: ignore[arg-type]
+        )
+        state, children = phase.state, optimizer._ga.num_children  # type: ignore[union-attr]
+        pool = max(1, int(float(optimizer._ga.truncation) * children + 0.5))
+        batch_size = None if self._batch_size is None else min(self._batch_size, children)
+        start = time.monotonic()
+        with uninterrupted():
+            ran = compiled.run(
+                optimizer._ga,
+                self._objective,
+                state.population,
+                state._replace(population=None),  # type: ignore[arg-type]
+                counts,
+                rules,
+                checked.reevaluate,
+                min(pool, children),
+                batch_size,
+                self._length,
+            )
+            optimizer._phase = Ran(ran.state)
+            (best, stale, blind, elite_count), n, elite, log_rate = jax.device_get(ran[1:])
+            n = int(n)
+            evaluations = progress.nfev + cost * np.arange(1, n + 1)
+            optimizer._record.add(checked.sign * elite[:n], log_rate[:n], evaluations)
+            progress.nit, progress.nfev = progress.nit + n, progress.nfev + cost * n
+            progress.best, progress.stale, progress.blind = float(best), int(stale), int(blind)
+            progress.elite_count = int(elite_count)
+        self._adapt(n, time.monotonic() - start)
+
+    def _room(self, cost: int) -> int:
+        """How many generations the next chunk may have."""
+        progress, limits = self._optimizer._progress, self._optimizer._limits
+        room = [self._chunk or self._next, self._length]
+        if limits.generations is not None:
+            room.append(limits.generations - progress.nit)
+        if limits.maxfun is not None:
+            room.append((limits.maxfun - progress.nfev) // cost)
+        if self._every is not None:
+            room.append(self._every - progress.nit % self._every)
+        return max(min(room), 0)
+
+    def _adapt(self, generations: int, seconds: float) -> None:
+        wanted = int(generations * _CHUNK_SECONDS / max(seconds, 1e-6))
+        limits = self._optimizer._limits
+        if limits.maxtime is not None:  # the last chunks are short, so that the time is kept
+            left = limits.maxtime - self._optimizer._progress.seconds
+            wanted = min(wanted, int(generations * max(left, 0.0) / max(seconds, 1e-6)))
+        self._next = int(np.clip(wanted, 1, min(4 * self._next, self._length)))

@@ -1,0 +1,129 @@
+"""The loop of a run and what happens between its steps: callbacks, display, checkpoints."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _checks, archive, checkpoint
+from ._signals import uninterrupted
+from .optimizer import Optimizer
+from .setup import Setup
+from .stopping import Limits
+
+_SAVE_SECONDS = 10.0
+
+
+@dataclasses.dataclass
+class Checkpoint:
+    """Where and how often to keep a run: after every so many generations or seconds, and at its end."""
+
+    path: str | Path
+    every: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.path, str | Path) or not str(self.path):
+            raise TypeError(f"checkpoint must be a file name or a gesmr.Checkpoint, got {self.path!r}")
+        if self.every is not None:
+            _checks.integer("every", self.every, 1)
+        if self.seconds is not None:
+            _checks.number("seconds", self.seconds, 0.0)
+        if self.every is None and self.seconds is None:
+            self.seconds = _SAVE_SECONDS
+
+
+def as_checkpoint(given: Any) -> Checkpoint | None:
+    return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
+
+
+def fresh_or_resumed(
+    checked: Setup, limits: Limits, kept: Checkpoint | None, resume: bool, any_seed: bool
+) -> Optimizer:
+    """A fresh optimiser, or the one in the checkpoint."""
+    if kept is None:
+        if resume:
+            raise ValueError("resume needs a checkpoint to go on from")
+        return Optimizer._of(checked, limits)
+    if not archive.exists(kept.path):
+        if not Path(kept.path).parent.is_dir():
+            raise FileNotFoundError(f"checkpoint must be in a directory that exists, got {kept.path}")
+        return Optimizer._of(checked, limits)
+    if not resume:
+        raise FileExistsError(f"{kept.path} exists already: resume=True goes on from it, or choose another file")
+    archive.tidy(kept.path)
+    meta, arrays = archive.read(kept.path)
+    if any_seed:
+        checked = dataclasses.replace(checked, seed=meta["setup"]["seed"])
+    checkpoint.check_same(checked, meta, arrays, kept.path)
+    optimizer = Optimizer._of(checked, limits)
+    checkpoint.restore(optimizer, meta, arrays)
+    return optimizer
+
+
+def as_callbacks(callback: Any) -> list[Callable]:
+    found = [] if callback is None else list(callback) if isinstance(callback, Sequence) else [callback]
+    for one in found:
+        if not callable(one):
+            raise TypeError(f"callback must be callable, or a list of such, got {one!r}")
+    return found
+
+
+class Watch:
+    """The loop: steps until there is a reason to stop, and what happens between them."""
+
+    def __init__(self, callbacks: list[Callable], disp: bool, kept: Checkpoint | None):
+        self._callbacks, self._disp, self._kept = callbacks, disp, kept
+        self._shown = self._saved = time.monotonic()
+        self._saved_at = self._told_at = 0
+
+    def run(self, optimizer: Optimizer, step: Callable[[], None]) -> Any:
+        self._saved_at = self._told_at = optimizer._progress.nit
+        try:
+            while not optimizer.stop():
+                step()
+                self._between(optimizer)
+        except KeyboardInterrupt:
+            optimizer._progress.events["interrupted"] = True
+        except BaseException:
+            self._save(optimizer)
+            raise
+        self._save(optimizer)
+        result = optimizer.result
+        if self._disp:
+            print(f"{result.message} Best value {result.fun:.6g} after {result.nit} generations.", flush=True)
+        return result
+
+    def _between(self, optimizer: Optimizer) -> None:
+        progress = optimizer._progress
+        now = time.monotonic()
+        if self._disp and now - self._shown >= 1.0:
+            self._shown = now
+            print(f"generation {progress.nit}: best value {optimizer._setup.sign * progress.best:.6g}", flush=True)
+        if self._callbacks:
+            self._tell(optimizer)
+        kept = self._kept
+        if kept is None:
+            return
+        due = kept.every is not None and progress.nit - self._saved_at >= kept.every
+        if due or (kept.seconds is not None and now - self._saved >= kept.seconds):
+            self._save(optimizer)
+
+    def _tell(self, optimizer: Optimizer) -> None:
+        stop = optimizer.stop()
+        glance = optimizer._glance(stop)
+        glance["recent"] = optimizer._record.since(self._told_at)
+        self._told_at = optimizer._progress.nit
+        try:
+            for callback in self._callbacks:
+                callback(glance)
+        except StopIteration:
+            optimizer._progress.events["callback"] = True
+
+    def _save(self, optimizer: Optimizer) -> None:
+        if self._kept is None:
+            return
+        with uninterrupted():
+            optimizer.save(self._kept.path)
+        self._saved, self._saved_at = time.monotonic(), optimizer._progress.nit
