@@ -169,6 +169,16 @@ def test_in_pieces_with_noise(tmp_path, reevaluate):
     assert_same(minimize(noise_of_its_own, checkpoint=tmp_path / "run", resume=True, **options), whole)
 
 
+def test_a_compiled_run_can_be_taken_over_by_hand(tmp_path):
+    minimize(by_jax, checkpoint=tmp_path / "run", maxiter=3)
+    opt = gesmr.Optimizer.load(tmp_path / "run")
+    asked = np.array(opt.ask())
+    opt.save(tmp_path / "again")
+    np.testing.assert_array_equal(gesmr.Optimizer.load(tmp_path / "again").ask(), asked)
+    opt.tell(asked, sphere(asked))
+    assert (opt.result.nit, opt.result.nfev) == (4, 13 + 4 * 12)
+
+
 def test_how_often(tmp_path, monkeypatch):
     written = []
     write = archive.write
@@ -231,6 +241,24 @@ def test_another_run_is_refused(tmp_path, name):
     with pytest.raises(gesmr.CheckpointError, match=f"another run: .*{name}"):
         minimize(checkpoint=tmp_path / "run", resume=True, **DIFFERENT[name])
     assert (tmp_path / "run").read_bytes() == before
+
+
+def test_another_way_of_evaluating_is_refused(tmp_path):
+    minimize(by_jax, checkpoint=tmp_path / "run", maxiter=0)
+    with pytest.raises(gesmr.CheckpointError, match="compiled, now it is called"):
+        minimize(by_jax, checkpoint=tmp_path / "run", resume=True, jit=False, dtype="float32")
+
+
+def test_going_on_calls_nothing_twice(tmp_path):
+    calls = []
+
+    def fun(x):
+        calls.append(x.tobytes())
+        return by_numpy(x)
+
+    minimize(fun, checkpoint=tmp_path / "run", maxiter=2)
+    result = minimize(fun, checkpoint=tmp_path / "run", maxiter=4, resume=True)
+    assert len(calls) == len(set(calls)) == result.nfev
 
 
 def test_another_size_is_refused(tmp_path):

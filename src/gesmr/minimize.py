@@ -7,13 +7,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from . import evaluate, setup
+from . import _checks, evaluate, setup
 from .evaluate import Compiled, PlainValues
+from .optimizer import Optimizer
 from .setup import Setup
 from .space import precision
 from .steps import CompiledStep, PlainStep
 from .stopping import Limits
-from .watching import Watch, as_callbacks, as_checkpoint, fresh_or_resumed
+from .watching import Watch, as_callbacks, as_checkpoint, is_compiled, read_if_resumed, resumed
 
 
 def minimize(
@@ -98,16 +99,23 @@ def minimize(
     options = {name: value for name, value in locals().items() if name in _SETUP}
     limits = Limits(maxiter, maxfun, maxtime, target, patience)
     args = evaluate.check_options(fun, args, on_error, batch_size)
-    how = _How(fun, args, vectorized, workers, batch_size, on_error, repeats, jit, keyed, direction)
-    checked, objective = how.settle(x0, options)
+    if chunk is not None:
+        _checks.integer("chunk", chunk, 1)
     kept = as_checkpoint(checkpoint)
     watch = Watch(as_callbacks(callback), disp, kept)
-    optimizer = fresh_or_resumed(checked, limits, kept, resume, rng is None and seed is None)
+    found = read_if_resumed(kept, resume)
+    if found is not None and jit is None and not keyed:  # it need not be found out again
+        jit = is_compiled(found)
+    how = _How(fun, args, vectorized, workers, batch_size, on_error, repeats, jit, keyed)
+    checked, objective = how.settle(x0, options)
+    if kept is None or found is None:
+        optimizer = Optimizer._of(checked, limits)
+    else:
+        optimizer = resumed(checked, limits, kept, found, how.compiled, any_seed=rng is None and seed is None)
     optimizer._path = how.path
-    step = (
-        CompiledStep(optimizer, objective, batch_size, chunk, kept) if how.compiled else PlainStep(optimizer, objective)
-    )
-    return watch.run(optimizer, step)
+    if how.compiled:
+        return watch.run(optimizer, CompiledStep(optimizer, objective, batch_size, chunk, kept))
+    return watch.run(optimizer, PlainStep(optimizer, objective))
 
 
 _SETUP = ("bounds", "popsize", "controller", "rng", "seed", "init", "init_std", "direction", "dtype", "repeats",
@@ -127,7 +135,6 @@ class _How:
     repeats: int
     jit: bool | None
     keyed: bool
-    direction: str
     compiled: bool = False
     path: str = ""
 

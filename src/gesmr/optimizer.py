@@ -248,11 +248,8 @@ class Optimizer:
         first = isinstance(self._phase, First)
         if first and self._progress.run == 0:  # nothing is known before the first population is
             return dict(self._progress.events)
-        next_cost = 0 if first else self._next_cost()
+        next_cost = 0 if first else self._setup.generation_cost(self._ga)
         return stopping.reasons(self._limits, self._progress, self._target, next_cost)
-
-    def _next_cost(self) -> int:
-        return self._setup.next_cost(self._progress.run, self._ga.num_children, float(self._ga.truncation))
 
     def _best(self) -> tuple[float, np.ndarray]:
         """The lowest value, as minimised inside, and its row."""

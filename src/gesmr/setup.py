@@ -67,11 +67,15 @@ class Setup:
             known[: len(self.init_values)] = True
         return population, known
 
-    def next_cost(self, run: int, children: int, truncation: float) -> int:
+    def generation_cost(self, ga: GA) -> int:
         """Evaluations of a generation, at most."""
-        pool = max(1, int(truncation * children + 0.5))
-        again = {"none": 0, "elite": 1, "parents": min(pool, children) + 1}[self.reevaluate]
-        return self.repeats * (children + again)
+        again = {"none": 0, "elite": 1, "parents": pool(ga) + 1}[self.reevaluate]
+        return self.repeats * (ga.num_children + again)
+
+
+def pool(ga: GA) -> int:
+    """From how many members parents are drawn: `selection.pool_size` as a number."""
+    return max(1, min(int(float(ga.truncation) * ga.num_children + 0.5), ga.num_children))
 
 
 def check(

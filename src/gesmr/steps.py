@@ -7,12 +7,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from . import _checks, compiled, evaluate
+from . import compiled, evaluate
 from ._signals import uninterrupted
 from .evaluate import Compiled
 from .generation import first_state
 from .optimizer import Optimizer
 from .phases import First, Ran, Told
+from .setup import pool
 from .space import cast, precision
 
 _LONGEST_CHUNK = 1024  # generations
@@ -40,7 +41,6 @@ class PlainStep:
             self._warned = True
             message = f"fun raised {values.first_error}; such candidates count as the worst"
             warnings.warn(message, RuntimeWarning, stacklevel=4)
-        del rows  # or it would keep the old population alive
         optimizer._accept(found, evaluations=evaluations, parent_values=parents, elite_value=elite)
 
     def _again(self) -> tuple[np.ndarray | None, float | None, int]:
@@ -65,7 +65,7 @@ class CompiledStep:
 
     def __init__(self, optimizer: Optimizer, objective: Compiled, batch_size: int | None, chunk: int | None, kept: Any):
         self._optimizer, self._objective, self._batch_size = optimizer, objective, batch_size
-        self._chunk = None if chunk is None else _checks.integer("chunk", chunk, 1)
+        self._chunk = chunk
         self._every = kept.every if kept is not None else None
         self._length = max(_LONGEST_CHUNK, self._chunk or 0)  # of the record: one program for shorter chunks too
         self._next = 8  # generations of the next chunk; more once we know how long they take
@@ -97,7 +97,7 @@ class CompiledStep:
     def _generations(self) -> None:
         optimizer, limits = self._optimizer, self._optimizer._limits
         checked, progress, phase = optimizer._setup, optimizer._progress, optimizer._phase
-        cost = optimizer._next_cost()
+        cost = checked.generation_cost(optimizer._ga)
         rules = compiled.Rules(
             np.int32(self._room(cost)),
             np.asarray(-np.inf if optimizer._target is None else optimizer._target, checked.space.dtype),
@@ -109,7 +109,6 @@ class CompiledStep:
             *(np.int32(n) for n in (progress.stale, progress.blind, progress.elite_count)),  # type: ignore[arg-type]
         )
         state, children = phase.state, optimizer._ga.num_children  # type: ignore[union-attr]
-        pool = max(1, int(float(optimizer._ga.truncation) * children + 0.5))
         batch_size = None if self._batch_size is None else min(self._batch_size, children)
         start = time.monotonic()
         with uninterrupted():
@@ -121,7 +120,7 @@ class CompiledStep:
                 counts,
                 rules,
                 checked.reevaluate,
-                min(pool, children),
+                pool(optimizer._ga),
                 batch_size,
                 self._length,
             )

@@ -3,6 +3,7 @@
 import dataclasses
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,27 +39,41 @@ def as_checkpoint(given: Any) -> Checkpoint | None:
     return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
 
 
-def fresh_or_resumed(
-    checked: Setup, limits: Limits, kept: Checkpoint | None, resume: bool, any_seed: bool
-) -> Optimizer:
-    """A fresh optimiser, or the one in the checkpoint."""
+Content = tuple[dict[str, Any], dict[str, Any]]  # of a checkpoint: JSON and arrays
+
+
+def read_if_resumed(kept: Checkpoint | None, resume: bool) -> Content | None:
+    """What is in the checkpoint, if there is one and it is wanted; complains if it is there and not wanted."""
     if kept is None:
         if resume:
             raise ValueError("resume needs a checkpoint to go on from")
-        return Optimizer._of(checked, limits)
+        return None
+    if not Path(kept.path).parent.is_dir():
+        raise FileNotFoundError(f"checkpoint must be in a directory that exists, got {kept.path}")
     if not archive.exists(kept.path):
-        if not Path(kept.path).parent.is_dir():
-            raise FileNotFoundError(f"checkpoint must be in a directory that exists, got {kept.path}")
-        return Optimizer._of(checked, limits)
+        return None
     if not resume:
         raise FileExistsError(f"{kept.path} exists already: resume=True goes on from it, or choose another file")
     archive.tidy(kept.path)
-    meta, arrays = archive.read(kept.path)
+    return archive.read(kept.path)
+
+
+def is_compiled(found: Content) -> bool:
+    return found[0]["path"].startswith("jax")
+
+
+def resumed(
+    checked: Setup, limits: Limits, kept: Checkpoint, found: Content, compiled: bool, *, any_seed: bool
+) -> Optimizer:
+    """The optimiser in the checkpoint, with its seed if any will do."""
     if any_seed:
-        checked = dataclasses.replace(checked, seed=meta["setup"]["seed"])
-    checkpoint.check_same(checked, meta, arrays, kept.path)
+        checked = dataclasses.replace(checked, seed=found[0]["setup"]["seed"])
+    checkpoint.check_same(checked, *found, kept.path)
+    if is_compiled(found) != compiled:
+        was, now = ("compiled", "called") if is_compiled(found) else ("called", "compiled")
+        raise archive.CheckpointError(f"{kept.path} is of another run: fun was {was}, now it is {now}")
     optimizer = Optimizer._of(checked, limits)
-    checkpoint.restore(optimizer, meta, arrays)
+    checkpoint.restore(optimizer, *found)
     return optimizer
 
 
@@ -87,7 +102,8 @@ class Watch:
         except KeyboardInterrupt:
             optimizer._progress.events["interrupted"] = True
         except BaseException:
-            self._save(optimizer)
+            with suppress(Exception):  # what has gone wrong first is what matters; the last checkpoint stays
+                self._save(optimizer)
             raise
         self._save(optimizer)
         result = optimizer.result
@@ -115,11 +131,11 @@ class Watch:
         glance = optimizer._glance(stop)
         glance["recent"] = optimizer._record.since(self._told_at)
         self._told_at = optimizer._progress.nit
-        try:
-            for callback in self._callbacks:
+        for callback in self._callbacks:
+            try:
                 callback(glance)
-        except StopIteration:
-            optimizer._progress.events["callback"] = True
+            except StopIteration:
+                optimizer._progress.events["callback"] = True
 
     def _save(self, optimizer: Optimizer) -> None:
         if self._kept is None:
