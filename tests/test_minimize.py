@@ -1,6 +1,7 @@
 """minimize: the three kinds of functions, the result, when it stops, and what it says."""
 
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -183,6 +184,13 @@ def test_workers_give_the_same_as_none(make):
     workers = make()
     result = minimize(workers=workers)
     np.testing.assert_array_equal(result.population, minimize().population)
+
+
+@pytest.mark.slow
+def test_workers_in_other_processes():
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        result = minimize(workers=pool.map, maxiter=3)
+    np.testing.assert_array_equal(result.population, minimize(maxiter=3).population)
 
 
 # pytrees
