@@ -154,11 +154,16 @@ def test_arrays_in_args_are_data_and_the_rest_is_code():
     def arrays_only(x, centre):
         return jnp.sum((x - centre) ** 2)
 
-    assert minimize(fun, args=(jnp.zeros(D), 2), maxiter=0).path == "jax"
-    minimize(arrays_only, args=(jnp.zeros(D),), maxiter=0)
+    here, there = np.zeros(D, np.float32), np.full(D, 9.0, np.float32)
+    near = minimize(fun, args=(here, 2), maxiter=0)
+    assert near.path == "jax"
+    minimize(arrays_only, args=(here,), maxiter=0)
     with count_compilations() as count:
-        minimize(arrays_only, args=(jnp.ones(D),), maxiter=0)
+        far = minimize(fun, args=(there, 2), maxiter=0)
+        minimize(arrays_only, args=(there,), maxiter=0)
     assert count() == 0
+    assert far.fun > near.fun
+    assert minimize(fun, args=(there, 1), maxiter=0).fun < far.fun
 
 
 def test_problems_of_the_library_are_functions():

@@ -1,6 +1,6 @@
 """Values of a population: by a compiled JAX function, by a plain Python function, by one of whole populations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
@@ -36,7 +36,8 @@ class Compiled:
     """A JAX objective as the compiled loop calls it: `f[n, d]` to `f[n]`, to be minimised. Arrays in args are data."""
 
     fun: Any
-    args: tuple
+    data: tuple  # leaves of args, None where they are not arrays
+    code: tuple = static()  # the structure of args, and the leaves that are not arrays
     space: Space = static()
     vectorized: bool = static()
     keyed: bool = static()  # whether fun takes a random key as its last argument
@@ -53,22 +54,43 @@ class Compiled:
         return total / self.repeats
 
     def _values(self, rows: Array, key: Array | None) -> Array:
-        last = (key,) if self.keyed else ()
+        structure, others = self.code
+        leaves = [other.value if leaf is None else leaf for leaf, other in zip(self.data, others, strict=True)]
+        args = (*jax.tree.unflatten(structure, leaves), *((key,) if self.keyed else ()))
+
+        def one(x: Any) -> Array:
+            return jnp.reshape(self.fun(x, *args), ())
+
         xs = self.space.stacked(rows)
-        if self.vectorized:
-            values = self.fun(xs, *self.args, *last)
-        else:
-            values = jax.vmap(lambda x: jnp.reshape(self.fun(x, *self.args, *last), ()))(xs)
+        values = self.fun(xs, *args) if self.vectorized else jax.vmap(one)(xs)
         return self.sign * values.astype(rows.dtype)
+
+
+class _Constant:
+    """A part of the program: two are the same if their types and values are."""
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Constant) and type(self.value) is type(other.value) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> Any:
+        return self.value if isinstance(self.value, Hashable) else id(self.value)
 
 
 def compiled(
     fun: Callable, args: tuple, space: Space, *, vectorized: bool, keyed: bool, repeats: int, sign: int
 ) -> Compiled:
     """`fun` as a compiled objective, or ValueError if JAX cannot trace it or it does not return one value each."""
-    arrays = all(isinstance(leaf, jax.Array | np.ndarray) for leaf in jax.tree.leaves(args))
-    function: Any = as_pytree(fun) if arrays else as_pytree(lambda x, *key: fun(x, *args, *key))
-    objective = Compiled(function, args if arrays else (), space, vectorized, keyed, repeats, sign)
+    leaves, structure = jax.tree.flatten(args)
+    data = tuple(leaf if isinstance(leaf, jax.Array | np.ndarray) else None for leaf in leaves)
+    others = tuple(_Constant(leaf if array is None else None) for leaf, array in zip(leaves, data, strict=True))
+    objective = Compiled(as_pytree(fun), data, (structure, others), space, vectorized, keyed, repeats, sign)
     rows = jax.ShapeDtypeStruct((3, space.dim), space.dtype)
     one = "a value for each of its rows: float[n] for float[n, d]" if vectorized else "one real number"
     try:
