@@ -39,10 +39,10 @@ check: $(STAMP)
 	$(BIN)/pyright
 
 test: check
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: check
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 reproduce: $(STAMP)
 	$(BIN)/gesmr study reproduce functions --profile quick
