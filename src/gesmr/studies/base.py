@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from .. import _checks
+
 
 class Spec(Protocol):
     """A run, or another piece of work: a frozen dataclass of plain data. `kind` names the dataclass in the store."""
@@ -75,6 +77,9 @@ class Selection:
     tasks: tuple[str, ...] | None = None
     images: int | None = None
     init: str | None = None
+
+    def number_of_seeds(self, default: int) -> int:
+        return default if self.seeds is None else _checks.integer("seeds", self.seeds, 1, 2**31 - 1)
 
     def check(self, study: str, accepted: Sequence[str]) -> None:
         """Refuse what was asked for but means nothing to the study."""

@@ -82,9 +82,9 @@ class CmaesStudy:
         functions = FUNCTIONS if selection.functions is None else selection.functions
         for function in functions:
             _checks.choice("functions", function, FUNCTIONS)
-        seeds = {False: 3, True: 2} if quick else {False: 10, True: 10}  # by shifted
-        if selection.seeds is not None:
-            seeds = dict.fromkeys(seeds, _checks.integer("seeds", selection.seeds, 1, 2**31 - 1))
+        seeds = {
+            shifted: selection.number_of_seeds((2 if shifted else 3) if quick else 10) for shifted in (False, True)
+        }
         duels = [
             Duel(function, std, shifted, seed, cmaes_generations=500 if quick and shifted else 1000)
             for shifted in (False, True)

@@ -51,8 +51,7 @@ class ControlStudy:
         tasks = subset("tasks", selection.tasks, tuple(TASKS), TASKS)
         usual = tuple(method for method in METHODS if method not in ORACLES) if quick else METHODS
         methods = subset("methods", selection.methods, usual, METHODS)
-        default_seeds = 3 if quick else 5
-        seeds = default_seeds if selection.seeds is None else _checks.integer("seeds", selection.seeds, 1, 2**31 - 1)
+        seeds = selection.number_of_seeds(3 if quick else 5)
         generations = GENERATIONS // 2 if quick else GENERATIONS
         return [
             ControlRun(task, method, seed, generations) for task in tasks for method in methods for seed in range(seeds)

@@ -73,8 +73,7 @@ class FunctionsStudy:
         dims = subset("dims", selection.dims, tuple(d for d in GENERATIONS if d <= 100 or not quick), GENERATIONS)
         functions = subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
         methods = subset("methods", selection.methods, METHODS, METHODS)
-        default_seeds = 5 if quick else 40
-        seeds = default_seeds if selection.seeds is None else _checks.integer("seeds", selection.seeds, 1, 2**31 - 1)
+        seeds = selection.number_of_seeds(5 if quick else 40)
         runs: list[Run | Cost] = [
             Run(function, dim, std, method, seed, selection.shifted, generations_of(function, dim))
             for function in functions

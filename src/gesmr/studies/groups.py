@@ -60,8 +60,7 @@ class GroupsStudy:
         selection.check(self.name, ("functions", "seeds"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         functions = subset("functions", selection.functions, FUNCTIONS, FUNCTIONS)
-        default_seeds = 3 if quick else 10
-        seeds = default_seeds if selection.seeds is None else _checks.integer("seeds", selection.seeds, 1, 2**31 - 1)
+        seeds = selection.number_of_seeds(3 if quick else 10)
         return [
             GroupsRun(function, size, groups, std, seed)
             for size in SIZES

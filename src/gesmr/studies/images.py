@@ -65,8 +65,7 @@ class ImagesStudy:
         selection.check(self.name, ("tasks", "methods", "seeds", "images", "init"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         sets = subset("tasks", selection.tasks, SETS, SETS)
-        default_seeds = 1 if quick else SEEDS
-        seeds = default_seeds if selection.seeds is None else _checks.integer("seeds", selection.seeds, 1, 2**31 - 1)
+        seeds = selection.number_of_seeds(1 if quick else SEEDS)
         chosen = subset("methods", selection.methods, QUICK_METHODS if quick else METHODS, METHODS)
         ranked = tuple(method for method in chosen if method not in ORACLES)
         oracles = tuple(method for method in chosen if method in ORACLES)

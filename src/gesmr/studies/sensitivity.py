@@ -71,8 +71,7 @@ class SensitivityStudy:
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         functions = subset("functions", selection.functions, FUNCTIONS, FUNCTIONS)
         dims = subset("dims", selection.dims, DIMS[:1] if quick else DIMS, DIMS)
-        default_seeds = 5 if quick else 20
-        seeds = default_seeds if selection.seeds is None else _checks.integer("seeds", selection.seeds, 1, 2**31 - 1)
+        seeds = selection.number_of_seeds(5 if quick else 20)
         return [
             SensitivityRun(function, dim, std, shifted, *setting, seed, GENERATIONS[dim])
             for function in functions
