@@ -102,6 +102,7 @@ def test_hyperparameters_and_seeds_nest():
     """A 2 × 3 sweep of truncation and seeds equals the runs one by one."""
     _, problem, _ = start(gesmr.Fixed())
 
+    @jax.jit
     def run(truncation, seed):
         ga = gesmr.GA(gesmr.GESMR(3, truncation=truncation), 12)
         population = problem.init(gesmr.noise.fold_in(gesmr.noise.key(0), seed), 13)
