@@ -190,8 +190,8 @@ def _init(init: Any, space: Space, popsize: int, sign: int) -> tuple[np.ndarray 
     accepted = f"1 to {popsize} solutions, or a pair of such and their values"
     try:
         if space.is_vector:
-            rows = np.asarray(members)
-            if rows.ndim != 2 or rows.shape[1] != space.dim or rows.dtype.kind not in "iuf":
+            rows: np.ndarray = np.asarray(members)
+            if rows.shape[1:] != (space.dim,) or rows.dtype.kind not in "iuf":
                 raise ValueError(f"shape {rows.shape} and dtype {rows.dtype}")
             rows = cast(rows, space.dtype)
         else:
