@@ -63,7 +63,10 @@ def feedback(n, kind):
 
 @pytest.mark.parametrize(("n", "groups"), [(12, 1), (12, 4), (12, 12), (60, 15), (60, 7)])
 def test_a_generation_changes_the_rates_exactly_as_in_gesmr(n, groups):
-    """Bit for bit: the same survivors, the same ties, the same mutations, whatever the unused slots hold."""
+    """The same survivors, the same ties, the same mutations, whatever the unused slots hold.
+
+    To rounding, which compilers may do otherwise in the two programs; another draw would differ by far more.
+    """
     rates = jnp.asarray(np.random.default_rng(groups).normal(size=groups), jnp.float32)
     filled = jnp.concatenate([rates, jnp.full(n - groups, 1e9, jnp.float32)])
     keys = noise.fold_in(noise.key(1), jnp.arange(20))
@@ -77,7 +80,7 @@ def test_a_generation_changes_the_rates_exactly_as_in_gesmr(n, groups):
 
     for kind in ("any", "ties", "not finite"):
         expected, found = both(feedback(n, kind))
-        np.testing.assert_array_equal(found[:, :groups], expected, err_msg=kind)
+        np.testing.assert_allclose(found[:, :groups], expected, rtol=1e-5, atol=1e-6, err_msg=kind)
 
 
 def test_the_best_rate_survives_and_the_others_come_from_the_best_half():

@@ -65,7 +65,8 @@ def check_objective(objective: Any, dim: int, n: int = 3, dtype: Any = None) -> 
     """Refuse `objective` unless JAX can trace it for `f[n, dim]` and it then returns `f[n]`. Nothing is computed."""
     if not callable(objective):
         raise TypeError(f"objective must be a function of f[N, d], got {objective!r}")
-    _check_traced("objective", objective, (jax.ShapeDtypeStruct((n, dim), dtype or float),), (n,), f"[{n}, {dim}]")
+    points = jax.ShapeDtypeStruct((n, dim), dtype or jnp.result_type(float))
+    _check_traced("objective", objective, (points,), (n,), f"[{n}, {dim}]")
 
 
 def check_draw_point(draw_point: Any) -> tuple[int, Any]:
