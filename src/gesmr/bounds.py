@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from . import _checks, noise
+from . import _checks, noise, storage
 from ._pytree import pytree, static
 from .controllers import Clip, Controller
 
@@ -33,8 +33,14 @@ class Bounds:
     def __post_init__(self):
         _checks.choice("handling", self.handling, HANDLINGS)
 
-    def mutate(self, keys: noise.Key, parents: Array, rates: Array) -> Array:
-        """x' = x + σ·unit·ε inside the bounds: `f[n, d]` from parents `f[n, d]`, rates `f[n, 1]` and keys `[n]`."""
+    def mutate(self, keys: noise.Key, parents: Array, rates: Array, genes: noise.Genes | None = None) -> Array:
+        """x' = x + σ·unit·ε inside the bounds: `f[n, d]` from parents `f[n, d]`, rates `f[n, 1]` and keys `[n]`.
+
+        Of parents in bfloat16 the children are in single precision, and inside the bounds as bfloat16 has those.
+        """
+        if storage.is_narrow(parents.dtype):
+            sides = (storage.wide(jnp.asarray(side, parents.dtype)) for side in (self.low, self.high))
+            return Bounds(*sides, self.handling, self.unit).mutate(keys, storage.wide(parents), rates, genes)
         low, high = (jnp.asarray(side, parents.dtype) for side in (self.low, self.high))
         span = high - low
         finite = jnp.isfinite(span)
@@ -42,8 +48,11 @@ class Bounds:
         rates = rates.astype(parents.dtype)
         steps = jnp.where(finite, jnp.minimum(rates, 1), rates) * unit
 
+        first, total = (0, parents.shape[1]) if genes is None else genes
+
         def draw(attempt: Any) -> Array:
-            epsilon = noise.normal(noise.bits(keys, parents.shape[1], start=attempt * parents.shape[1]))
+            start = attempt * total if genes is None else attempt * total + first
+            epsilon = noise.normal(noise.bits(keys, parents.shape[1], start))
             return (parents + steps * epsilon).astype(parents.dtype)
 
         moved = draw(0)

@@ -200,7 +200,7 @@ class Optimizer:
 
     def _take_first(self, population: Array, fitness: np.ndarray) -> None:
         """The step from a valued first population: the same program as any other, told to learn nothing."""
-        state, rates = first_state(self._ga, self._setup.key(self._progress.run), population, fitness)
+        state, rates = first_state(self._ga, self._setup.key(self._progress.run), fitness, self._setup.space.dim)
         children, dtype, reevaluate = self._ga.num_children, fitness.dtype, self._setup.reevaluate
         nothing = np.zeros(children, dtype)
         proposal = Proposal(None, np.int32(0), np.zeros(children, np.int32), rates)  # type: ignore[arg-type]

@@ -88,7 +88,7 @@ class CompiledStep:
         fitness = phase.values.copy()
         fitness[~phase.known] = np.asarray(found)
         with uninterrupted():
-            state, _ = first_state(optimizer._ga, key, phase.population, fitness)
+            state, _ = first_state(optimizer._ga, key, fitness, checked.space.dim)
             optimizer._phase = Ran(state._replace(population=phase.population))
             progress = optimizer._progress
             progress.nfev += len(rows) * checked.repeats
