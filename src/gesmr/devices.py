@@ -19,19 +19,20 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from . import _checks, noise
-from .bounds import Bounds
 
 SAME = PartitionSpec()  # on every device
 
 
 def mesh_of(devices: Any) -> Mesh | None:
     """The mesh of one axis that `devices` stands for; None for None."""
-    if devices is None or isinstance(devices, Mesh):
-        if devices is not None and len(devices.axis_names) != 1:
+    if devices is None:
+        return None
+    there, axis = jax.devices(), "devices"
+    if isinstance(devices, Mesh):
+        if len(devices.axis_names) != 1:
             raise ValueError(f"devices must be a Mesh of one axis, got the axes {devices.axis_names}")
-        return _checked(devices)
-    there = jax.devices()
-    if isinstance(devices, int | np.integer) and not isinstance(devices, bool):
+        chosen, axis = list(devices.devices.flat), devices.axis_names[0]
+    elif isinstance(devices, int | np.integer) and not isinstance(devices, bool):
         if not 1 <= devices <= len(there):
             hint = '; jax.config.update("jax_num_cpu_devices", n) at the start makes a CPU look like n of them'
             raise ValueError(
@@ -49,16 +50,10 @@ def mesh_of(devices: Any) -> Mesh | None:
         raise TypeError(
             f'devices must be a number of devices, "all", a list of jax devices or a Mesh of one axis, got {devices!r}'
         )
-    return _checked(Mesh(np.array(chosen), ("devices",)))
-
-
-def _checked(mesh: Mesh | None) -> Mesh | None:
-    """Refuse a mesh that leaves a process without work: it would wait for ever."""
-    if mesh is not None and jax.process_count() > 1:
-        idle = set(range(jax.process_count())) - {device.process_index for device in mesh.devices.flat}
-        if idle:
-            raise ValueError(f'devices must include some of every process ("all" does), got none of process {min(idle)}')
-    return mesh
+    idle = set(range(jax.process_count())) - {device.process_index for device in chosen}
+    if idle:  # it would wait for ever
+        raise ValueError(f'devices must include some of every process ("all" does), got none of process {min(idle)}')
+    return Mesh(np.array(chosen), (axis,))
 
 
 @dataclass(frozen=True)
@@ -86,9 +81,9 @@ class Spread:
         """Of a population `f[N+1, d]`."""
         return PartitionSpec(None, self.axis)
 
-    def sides(self, bounds: Bounds | None) -> Any:
-        """Of bounds, each a number or one per gene."""
-        return jax.tree.map(lambda side: PartitionSpec(self.axis) if np.ndim(side) else SAME, bounds)
+    def per_gene(self, tree: Any) -> Any:
+        """Of what is a number, or one per gene, such as bounds."""
+        return jax.tree.map(lambda x: PartitionSpec(self.axis) if np.ndim(x) else SAME, tree)
 
     # within a program of many devices
 
@@ -129,10 +124,10 @@ class Spread:
         """Rows `f[n, d]` spread over the devices, in memory of their own unless the caller needs them no more."""
         return _put(self._padded(rows), NamedSharding(self.mesh, self.by_gene), donate)
 
-    def bounds(self, bounds: Bounds | None) -> Bounds | None:
-        """Bounds spread over the devices as the genes are."""
-        placed = NamedSharding(self.mesh, PartitionSpec(self.axis))
-        return jax.tree.map(lambda side: _put(self._padded(side), placed) if np.ndim(side) else side, bounds)
+    def placed(self, tree: Any) -> Any:
+        """Arrays `[d]` of a pytree spread over the devices as the genes are; numbers stay as they are."""
+        along = NamedSharding(self.mesh, PartitionSpec(self.axis))
+        return jax.tree.map(lambda x: _put(self._padded(x), along) if np.ndim(x) else x, tree)
 
     def everywhere(self, tree: Any) -> Any:
         """The arrays of a pytree on every device."""

@@ -79,7 +79,7 @@ def evolve(
         seeds = state.fitness.shape[0]
         return _evolve_seeds(ga, as_pytree(objective), population, rest, *options, mesh, seeds)
     spread = Spread(mesh, state.population.shape[1])
-    population, bounds = spread.population(state.population, donate=donate), spread.bounds(ga.bounds)
+    population, bounds = spread.population(state.population, donate=donate), spread.placed(ga.bounds)
     ga, objective, rest = spread.everywhere((dataclasses.replace(ga, bounds=None), as_pytree(objective), rest))
     return _evolve_children(ga, bounds, objective, population, rest, *options, spread)
 
@@ -154,7 +154,7 @@ def _run_children(
         shared = spread.shared(on_wide(objective, population.dtype))
         return _run(ga, shared, population, rest, generations, record and seen, size, spread.genes)
 
-    specs = SAME, spread.sides(bounds), SAME, spread.by_gene, SAME
+    specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME
     final = State(SAME, SAME, spread.by_gene, SAME, SAME), SAME  # type: ignore[arg-type]
     state, history = spread.map(part, specs, final)(ga, bounds, objective, population, rest)
     return state._replace(population=state.population[:, : spread.num_genes]), history
