@@ -33,14 +33,16 @@ class Bounds:
     def __post_init__(self):
         _checks.choice("handling", self.handling, HANDLINGS)
 
-    def mutate(self, keys: noise.Key, parents: Array, rates: Array, genes: noise.Genes | None = None) -> Array:
+    def mutate(
+        self, keys: noise.Key, parents: Array, rates: Array, stored: Any = None, genes: noise.Genes | None = None
+    ) -> Array:
         """x' = x + σ·unit·ε inside the bounds: `f[n, d]` from parents `f[n, d]`, rates `f[n, 1]` and keys `[n]`.
 
-        Of parents in bfloat16 the children are in single precision, and inside the bounds as bfloat16 has those.
+        If what comes of it will be `stored` in bfloat16, the bounds are as that has them.
         """
-        if storage.is_narrow(parents.dtype):
-            sides = (storage.wide(jnp.asarray(side, parents.dtype)) for side in (self.low, self.high))
-            return Bounds(*sides, self.handling, self.unit).mutate(keys, storage.wide(parents), rates, genes)
+        if storage.is_narrow(stored):
+            sides = (storage.wide(jnp.asarray(side, jnp.bfloat16)) for side in (self.low, self.high))
+            return Bounds(*sides, self.handling, self.unit).mutate(keys, parents, rates, None, genes)
         low, high = (jnp.asarray(side, parents.dtype) for side in (self.low, self.high))
         span = high - low
         finite = jnp.isfinite(span)

@@ -16,6 +16,7 @@ from .evaluate import Compiled
 from .evolve import evaluate_children
 from .ga import GA, Proposal, State
 from .generation import learn, mean_log_rate
+from .storage import packed, unpacked
 
 _OBJECTIVE = np.uint32(2**29 + 1)  # keys of a random objective are at (this, generation)
 _BEFORE_THE_FIRST = np.uint32(2**29 + 2)
@@ -88,8 +89,10 @@ def _run(
         return Chunk(state, Counts(lowest, stale, blind, elite_count), done + 1, *record)
 
     empty = jnp.zeros(length, rest.fitness.dtype)
-    start = Chunk(rest._replace(population=population), counts, jnp.int32(0), empty, empty)
-    return lax.while_loop(unfinished, generation, start)
+    start = Chunk(rest._replace(population=packed(population)), counts, jnp.int32(0), empty, empty)
+    chunk = lax.while_loop(unfinished, generation, start)
+    last = unpacked(chunk.state.population, population.dtype)
+    return chunk._replace(state=chunk.state._replace(population=last))
 
 
 run = partial(jax.jit, static_argnums=(6, 7, 8, 9), donate_argnums=2)(_run)
@@ -130,7 +133,7 @@ def first_values(
     size = None if batch_size is None else min(batch_size * (1 if spread is None else spread.count), rows.shape[0])
 
     def values(objective: Compiled, rows: Array, key: Array | None) -> Array:
-        return evaluate_children(_valued(objective, key, spread), rows, size, first=0)
+        return evaluate_children(_valued(objective, key, spread), packed(rows), size, first=0)
 
     if spread is not None:
         values = spread.map(values, (SAME, spread.by_gene, SAME), SAME)

@@ -15,7 +15,7 @@ from . import _checks
 from .devices import SAME, Spread, mesh_of, spread_seeds
 from .ga import GA, State
 from .noise import Genes
-from .storage import on_wide
+from .storage import is_narrow, on_wide, packed, unpacked
 
 Objective = Callable[[Array], Array]  # f[N, d] → f[N], to be minimised
 
@@ -100,20 +100,23 @@ def _run(
     batch_size: int | None,
     genes: Genes | None = None,
 ) -> tuple[State, History]:
+    dtype = population.dtype
     if genes is None:
-        objective = on_wide(objective, population.dtype)
+        objective = on_wide(objective, dtype)
 
     def generation(state: State, _) -> tuple[State, History]:
         proposal = ga.ask(state, genes)
         log_rate = jnp.mean(ga.controller.log_rates(state.controller))
         state = ga.tell(state, proposal, evaluate_children(objective, proposal.population, batch_size))
         evaluations = ga.num_children * (state.generation + 1) + 1
-        extra = None if record is None else record(state)
+        extra = None if record is None else record(state._replace(population=unpacked(state.population, dtype)))
         return state, History(state.best_fitness, log_rate, evaluations, extra)
 
     # Two generations per step let a GPU swap two buffers instead of copying the population back; a CPU gains nothing.
     unroll = 1 if jax.default_backend() == "cpu" else 2
-    return lax.scan(generation, rest._replace(population=population), None, length=generations, unroll=unroll)
+    start = rest._replace(population=packed(population))
+    state, history = lax.scan(generation, start, None, length=generations, unroll=unroll)
+    return state._replace(population=unpacked(state.population, dtype)), history
 
 
 def evaluate_children(objective: Objective, population: Array, batch_size: int | None, first: int = 1) -> Array:
@@ -126,8 +129,13 @@ def evaluate_children(objective: Objective, population: Array, batch_size: int |
     def batch(_, start: Array) -> tuple[None, Array]:
         return None, objective(lax.dynamic_slice_in_dim(population, start, batch_size))
 
+    left = children % batch_size
+    if left and is_narrow(population.dtype):  # the last batch overlaps: a slice outside a loop would make them anew
+        starts = jnp.append(starts, population.shape[0] - batch_size)
+        values = lax.scan(batch, None, starts)[1]
+        return jnp.concatenate([values[:-1].reshape(-1), values[-1, -left:]])
     values = [lax.scan(batch, None, starts)[1].reshape(-1)]
-    if left := children % batch_size:
+    if left:
         values.append(objective(population[-left:]))
     return jnp.concatenate(values)
 

@@ -148,10 +148,11 @@ def make_children(
     rates = jnp.concatenate([jnp.zeros_like(rates[:1]), rates])[:, None]
     start = 0 if genes is None else genes.first
     if bounds is not None:
-        parents = population.at[chosen].get(mode="promise_in_bounds")
-        return storage.rounded(bounds.mutate(keys, parents, rates, genes), population.dtype, keys, start)
+        parents = storage.packed(population).at[chosen].get(mode="promise_in_bounds")
+        moved = bounds.mutate(keys, storage.wide(parents), rates, population.dtype, genes)
+        return storage.rounded(moved, population.dtype, keys, start)
     epsilon = noise.normal(noise.bits(keys, population.shape[1], start))
-    parents = population.at[chosen].get(mode="promise_in_bounds")
+    parents = storage.packed(population).at[chosen].get(mode="promise_in_bounds")
     return storage.rounded(storage.wide(parents) + rates * epsilon, population.dtype, keys, start)
 
 

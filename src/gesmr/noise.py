@@ -87,8 +87,11 @@ def bits(key: Key, n: int, start: Any = 0) -> Array:
 
 
 def another(word: Array) -> Array:
-    """A second word for the same place: a permutation of the first that shares no visible bit with it."""
-    return _mix(word + np.uint32(0x2545F491))
+    """A second word for the same place, of which the upper bits are good: an odd multiple of the first.
+
+    With radius and angle of `normal` they form a lattice in three dimensions.
+    """
+    return word * np.uint32(0xADB4A92D)
 
 
 def uniform(word: Array) -> Array:

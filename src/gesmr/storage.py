@@ -15,16 +15,30 @@ from . import noise
 
 
 def is_narrow(dtype: Any) -> bool:
-    return dtype == jnp.bfloat16
+    """Whether a population of this dtype is in bfloat16, packed or not."""
+    return dtype in (jnp.bfloat16, jnp.uint16)
+
+
+def packed(x: Array) -> Array:
+    """`x` as a loop carries it: bfloat16 as its bits `u16`, because XLA on a CPU moves it by way of float32 copies."""
+    return lax.bitcast_convert_type(x, jnp.uint16) if x.dtype == jnp.bfloat16 else x
+
+
+def unpacked(x: Array, dtype: Any) -> Array:
+    """What was `packed` from `dtype`."""
+    return x if x.dtype == dtype else lax.bitcast_convert_type(x, dtype)
 
 
 def wide(x: Array) -> Array:
-    """`x` as arithmetic needs it: single precision for bfloat16, anything else as it is."""
-    return x.astype(jnp.float32) if is_narrow(x.dtype) else x
+    """`x` as arithmetic needs it: single precision for bfloat16, packed or not, anything else as it is."""
+    x = packed(x)
+    if x.dtype != jnp.uint16:
+        return x
+    return lax.bitcast_convert_type(x.astype(jnp.uint32) << 16, jnp.float32)
 
 
 def rounded(x: Array, dtype: Any, keys: noise.Key, start: Any = 0) -> Array:
-    """`x f[n, d]` in `dtype`; to bfloat16 at random, by the words of `keys [n]` from `start` on.
+    """`x f[n, d]` in `dtype`; to bfloat16, packed or not, at random, by the words of `keys [n]` from `start` on.
 
     What bfloat16 can hold is kept to the bit.
     """
@@ -34,7 +48,7 @@ def rounded(x: Array, dtype: Any, keys: noise.Key, start: Any = 0) -> Array:
     words = noise.another(noise.bits(keys, x.shape[1], start))
     bits = lax.bitcast_convert_type(x.astype(jnp.float32), jnp.uint32)
     upper = (bits + (words >> 16)) >> 16
-    return lax.bitcast_convert_type(upper.astype(jnp.uint16), jnp.bfloat16)
+    return unpacked(upper.astype(jnp.uint16), dtype)
 
 
 def on_wide(objective: Callable, dtype: Any) -> Callable:
