@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from . import _checks, noise
+from . import _checks, noise, storage
 from ._pytree import pytree, static
 from .controllers import Clip, Controller
 
@@ -33,8 +33,16 @@ class Bounds:
     def __post_init__(self):
         _checks.choice("handling", self.handling, HANDLINGS)
 
-    def mutate(self, keys: noise.Key, parents: Array, rates: Array) -> Array:
-        """x' = x + σ·unit·ε inside the bounds: `f[n, d]` from parents `f[n, d]`, rates `f[n, 1]` and keys `[n]`."""
+    def mutate(
+        self, keys: noise.Key, parents: Array, rates: Array, stored: Any = None, genes: noise.Genes | None = None
+    ) -> Array:
+        """x' = x + σ·unit·ε inside the bounds: `f[n, d]` from parents `f[n, d]`, rates `f[n, 1]` and keys `[n]`.
+
+        If what comes of it will be `stored` in bfloat16, the bounds are as that has them.
+        """
+        if storage.is_narrow(stored):
+            sides = (storage.wide(jnp.asarray(side, jnp.bfloat16)) for side in (self.low, self.high))
+            return Bounds(*sides, self.handling, self.unit).mutate(keys, parents, rates, None, genes)
         low, high = (jnp.asarray(side, parents.dtype) for side in (self.low, self.high))
         span = high - low
         finite = jnp.isfinite(span)
@@ -42,8 +50,11 @@ class Bounds:
         rates = rates.astype(parents.dtype)
         steps = jnp.where(finite, jnp.minimum(rates, 1), rates) * unit
 
+        first, total = (0, parents.shape[1]) if genes is None else genes
+
         def draw(attempt: Any) -> Array:
-            epsilon = noise.normal(noise.bits(keys, parents.shape[1], start=attempt * parents.shape[1]))
+            start = attempt * total if genes is None else attempt * total + first
+            epsilon = noise.normal(noise.bits(keys, parents.shape[1], start))
             return (parents + steps * epsilon).astype(parents.dtype)
 
         moved = draw(0)
@@ -88,15 +99,16 @@ def _resample(draw: Any, x: Array, low: Array, high: Array) -> Array:
     return lax.while_loop(unfinished, again, (jnp.uint32(1), x))[1]
 
 
-def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, unit: Any = 1.0) -> Bounds | None:
-    """What a user wrote as `bounds`, with one low, high and unit per variable in `dtype`; None if nothing is bounded.
+def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, wide: Any, unit: Any = 1.0) -> Bounds | None:
+    """What a user wrote as `bounds`, with one low, high and unit per variable; None if nothing is bounded.
 
     Accepted: a `Bounds` or a `scipy.optimize.Bounds`, one pair for all variables, or a pair for each; None in a pair is
-    an open side. `flatten` turns a pytree like x0 into a vector. Bounds that `dtype` cannot hold are rounded inwards.
+    an open side. `flatten` turns a pytree like x0 into a vector. Bounds that `dtype` cannot hold are rounded inwards;
+    they are returned in `wide`, the precision of arithmetic.
     """
     if bounds is None:
         return (
-            None if np.ndim(unit) == 0 else Bounds(np.full(dim, -np.inf, dtype), np.full(dim, np.inf, dtype), unit=unit)
+            None if np.ndim(unit) == 0 else Bounds(np.full(dim, -np.inf, wide), np.full(dim, np.inf, wide), unit=unit)
         )
     handling = bounds.handling if isinstance(bounds, Bounds) else "reflect"
     if isinstance(bounds, Bounds):
@@ -113,12 +125,12 @@ def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, unit: Any = 1.0) ->
         raise ValueError(f"bounds must have low ≤ high, got low={low[at]} and high={high[at]} for variable {at}")
     if (low == np.inf).any() or (high == -np.inf).any():
         raise ValueError("bounds must leave something: low must be below inf and high above -inf")
-    inward = _inward(low, high, dtype)
+    inward = [side.astype(wide, copy=False) for side in _inward(low, high, dtype)]
     with np.errstate(over="ignore"):
         span = inward[1] - inward[0]
     if np.isinf(span[np.isfinite(low) & np.isfinite(high)]).any():
-        raise ValueError(f"bounds must have a range high − low that {np.dtype(dtype)} can hold")
-    return Bounds(*inward, handling, np.broadcast_to(np.asarray(unit, dtype), (dim,)))
+        raise ValueError(f"bounds must have a range high − low that {np.dtype(wide)} can hold")
+    return Bounds(*inward, handling, np.broadcast_to(np.asarray(unit, wide), (dim,)))
 
 
 def _pairs(bounds: Any, dim: int) -> tuple[Any, Any]:
@@ -155,8 +167,8 @@ def _inward(low: np.ndarray, high: np.ndarray, dtype: Any) -> tuple[np.ndarray, 
     """The bounds in `dtype`, never wider than given; where nothing is left between, the nearest number."""
     with np.errstate(over="ignore"):
         inner_low, inner_high, nearest = low.astype(dtype), high.astype(dtype), low.astype(dtype)
-        inner_low = np.where(inner_low < low, np.nextafter(inner_low, np.inf, dtype=dtype), inner_low)
-        inner_high = np.where(inner_high > high, np.nextafter(inner_high, -np.inf, dtype=dtype), inner_high)
+        inner_low = np.where(inner_low < low, np.nextafter(inner_low, np.asarray(np.inf, dtype)), inner_low)
+        inner_high = np.where(inner_high > high, np.nextafter(inner_high, np.asarray(-np.inf, dtype)), inner_high)
     nothing = inner_low > inner_high
     return np.where(nothing, nearest, inner_low), np.where(nothing, nearest, inner_high)
 

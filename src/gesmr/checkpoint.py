@@ -47,12 +47,15 @@ def snapshot(optimizer: Optimizer) -> tuple[dict[str, Any], dict[str, np.ndarray
     if optimizer._champion is not None:
         arrays["champion"] = optimizer._champion[1]
     if isinstance(phase, First):
-        arrays |= {"population": phase.population, "values": phase.values, "known": phase.known}
+        population = phase.population
+        arrays |= {"values": phase.values, "known": phase.known}
     elif isinstance(phase, Ran):
-        arrays |= {"population": phase.state.population, **_state_arrays(phase.state)}
+        population = phase.state.population
+        arrays |= _state_arrays(phase.state)
     else:
-        arrays["population"] = phase.state.population
+        population = phase.state.population
         arrays |= _before_arrays(phase.before or ())
+    arrays["population"] = _as_stored(optimizer._members(population))
     return meta, {name: np.asarray(array) for name, array in arrays.items()}
 
 
@@ -63,7 +66,8 @@ def restore(optimizer: Optimizer, meta: dict[str, Any], arrays: dict[str, np.nda
     ga = checked.ga(progress.run)
     key = checked.key(progress.run)
     with precision(checked.space.dtype):
-        population = jnp.asarray(arrays["population"])
+        rows = arrays["population"].view(checked.space.dtype)
+        population = jnp.asarray(rows) if optimizer._spread is None else optimizer._spread.population(rows)
         optimizer._ga, optimizer._progress = ga, progress
         optimizer._record = Record()
         optimizer._record.add(*(arrays[f"history.{name}"] for name in _HISTORY))
@@ -198,6 +202,13 @@ def _check_machine(there: dict[str, Any]) -> None:
 
 
 # states as arrays
+
+
+def _as_stored(population: Any) -> Any:
+    """A population as numpy can write it: bfloat16 as its bits."""
+    if population is None or population.dtype != jnp.bfloat16:
+        return population
+    return population.view(np.uint16)
 
 
 def _state_arrays(state: State) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Generations in chunks: one compiled program, however many generations a chunk has."""
 
+import dataclasses
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,10 +11,12 @@ import numpy as np
 from jax import Array, lax
 
 from . import noise
+from .devices import SAME, Spread
 from .evaluate import Compiled
 from .evolve import evaluate_children
 from .ga import GA, Proposal, State
 from .generation import learn, mean_log_rate
+from .storage import packed, unpacked
 
 _OBJECTIVE = np.uint32(2**29 + 1)  # keys of a random objective are at (this, generation)
 _BEFORE_THE_FIRST = np.uint32(2**29 + 2)
@@ -44,8 +48,7 @@ class Chunk(NamedTuple):
     log_rate: Array  # f[length]
 
 
-@partial(jax.jit, static_argnums=(6, 7, 8, 9), donate_argnums=2)
-def run(
+def _run(
     ga: GA,
     objective: Compiled,
     population: Array,
@@ -56,8 +59,13 @@ def run(
     pool: int,
     batch_size: int | None,
     length: int,
+    spread: Spread | None = None,
 ) -> Chunk:
-    """Up to `rules.generations` generations from the state `rest` with `population`, whose memory is reused."""
+    """Up to `rules.generations` generations from the state `rest` with `population`, whose memory is reused.
+
+    On many devices every one of them runs this on the genes it holds (`run_spread`).
+    """
+    genes = None if spread is None else spread.genes
 
     def unfinished(chunk: Chunk) -> Array:
         counts = chunk.counts
@@ -66,9 +74,9 @@ def run(
 
     def generation(chunk: Chunk) -> Chunk:
         state, counts, done = chunk.state, chunk.counts, chunk.generations
-        proposal = ga.ask(state)
+        proposal = ga.ask(state, genes)
         key = _random_key(objective, state.key, _OBJECTIVE, state.generation)
-        valued = partial(objective, key=key)
+        valued = _valued(objective, key, spread)
         values = evaluate_children(valued, proposal.population, batch_size)
         parents, elite = _again(valued, state, proposal, reevaluate, pool)
         log_rate = mean_log_rate(ga, state)
@@ -80,17 +88,61 @@ def run(
         record = chunk.elite.at[done].set(best), chunk.log_rate.at[done].set(log_rate.astype(chunk.log_rate.dtype))
         return Chunk(state, Counts(lowest, stale, blind, elite_count), done + 1, *record)
 
-    empty = jnp.zeros(length, population.dtype)
-    start = Chunk(rest._replace(population=population), counts, jnp.int32(0), empty, empty)
-    return lax.while_loop(unfinished, generation, start)
+    empty = jnp.zeros(length, rest.fitness.dtype)
+    start = Chunk(rest._replace(population=packed(population)), counts, jnp.int32(0), empty, empty)
+    chunk = lax.while_loop(unfinished, generation, start)
+    last = unpacked(chunk.state.population, population.dtype)
+    return chunk._replace(state=chunk.state._replace(population=last))
 
 
-@partial(jax.jit, static_argnums=3)
-def first_values(objective: Compiled, rows: Array, key: noise.Key, batch_size: int | None) -> Array:
+run = partial(jax.jit, static_argnums=(6, 7, 8, 9), donate_argnums=2)(_run)
+
+
+@partial(jax.jit, static_argnums=(7, 8, 9, 10, 11), donate_argnums=3)
+def run_spread(
+    ga: GA,
+    bounds: Any,
+    objective: Compiled,
+    population: Array,
+    rest: State,
+    counts: Counts,
+    rules: Rules,
+    reevaluate: str,
+    pool: int,
+    batch_size: int | None,
+    length: int,
+    spread: Spread,
+) -> Chunk:
+    """`run` on many devices; `ga` comes without its bounds, which are spread."""
+
+    def part(ga: GA, bounds: Any, *rest: Any) -> Chunk:
+        size = None if batch_size is None else min(batch_size * spread.count, ga.num_children)
+        return _run(dataclasses.replace(ga, bounds=bounds), *rest, reevaluate, pool, size, length, spread)
+
+    specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME, SAME, SAME
+    ended = Chunk(State(SAME, SAME, spread.by_gene, SAME, SAME), SAME, SAME, SAME, SAME)  # type: ignore[arg-type]
+    return spread.map(part, specs, ended)(ga, bounds, objective, population, rest, counts, rules)
+
+
+@partial(jax.jit, static_argnums=(3, 4))
+def first_values(
+    objective: Compiled, rows: Array, key: noise.Key, batch_size: int | None, spread: Spread | None = None
+) -> Array:
     """Values of a first population `f[n, d]`."""
     key_of_draws = _random_key(objective, key, _BEFORE_THE_FIRST, 0)
-    size = None if batch_size is None else min(batch_size, rows.shape[0])
-    return evaluate_children(partial(objective, key=key_of_draws), rows, size, first=0)
+    size = None if batch_size is None else min(batch_size * (1 if spread is None else spread.count), rows.shape[0])
+
+    def values(objective: Compiled, rows: Array, key: Array | None) -> Array:
+        return evaluate_children(_valued(objective, key, spread), packed(rows), size, first=0)
+
+    if spread is not None:
+        values = spread.map(values, (SAME, spread.by_gene, SAME), SAME)
+    return values(objective, rows, key_of_draws)
+
+
+def _valued(objective: Compiled, key: Array | None, spread: Spread | None) -> Callable[[Array], Array]:
+    valued = partial(objective, key=key)
+    return valued if spread is None else spread.shared(valued)
 
 
 def _again(

@@ -15,6 +15,7 @@ from ._pytree import pytree, static
 from .evolve import as_pytree
 from .setup import real_values
 from .space import Space, precision
+from .storage import wide
 
 Map = Callable[[Callable, Any], Any]  # like the built-in map
 
@@ -45,6 +46,7 @@ class Compiled:
     sign: int = static()
 
     def __call__(self, rows: Array, key: Array | None = None) -> Array:
+        rows = wide(rows)
         if self.repeats == 1 or key is None:
             return self._values(rows, key)
         keys = jax.random.split(key, self.repeats)
@@ -91,7 +93,7 @@ def compiled(
     data = tuple(leaf if isinstance(leaf, jax.Array | np.ndarray) else None for leaf in leaves)
     others = tuple(_Constant(leaf if array is None else None) for leaf, array in zip(leaves, data, strict=True))
     objective = Compiled(as_pytree(fun), data, (structure, others), space, vectorized, keyed, repeats, sign)
-    rows = jax.ShapeDtypeStruct((3, space.dim), space.dtype)
+    rows = jax.ShapeDtypeStruct((3, space.dim), space.wide)
     one = "a value for each of its rows: float[n] for float[n, d]" if vectorized else "one real number"
     try:
         with precision(space.dtype):

@@ -1,5 +1,6 @@
 """Many generations as one compiled loop."""
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -7,10 +8,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import Partial
 
 from . import _checks
+from .devices import SAME, Spread, mesh_of, spread_seeds
 from .ga import GA, State
+from .noise import Genes
+from .storage import is_narrow, on_wide, packed, unpacked
 
 Objective = Callable[[Array], Array]  # f[N, d] → f[N], to be minimised
 
@@ -33,6 +38,7 @@ def evolve(
     record: Callable[[State], Any] | None = None,
     batch_size: int | None = None,
     donate: bool = False,
+    devices: Any = None,
 ) -> tuple[State, History]:
     """Run `generations` generations of `ga` on `objective`, which maps candidates `f[N, d]` to values `f[N]`.
 
@@ -43,6 +49,12 @@ def evolve(
     `record(state)` is called after every generation; what it returns is stacked in `history.extra`.
     `batch_size` evaluates that many candidates at a time, for objectives that need much memory.
     `donate=True` lets the loop reuse the memory of `state.population`, which must not be used afterwards.
+    A population in bfloat16 is stored as such; arithmetic is in single precision, and so is what `objective` gets.
+
+    `devices` spreads the run: a number of devices, "all", a list of them or a `jax.sharding.Mesh` of one axis. A
+    state with a leading axis of seeds (`jax.vmap(ga.init)`) is many runs, and every device computes some of them.
+    Of a single run every device makes and evaluates a share of the children, `batch_size` at a time; the population
+    is then spread by genes, and returned so if their number can be divided by that of the devices.
     """
     generations = _checks.integer("generations", generations, 0)
     if not isinstance(ga, GA):
@@ -56,9 +68,20 @@ def evolve(
         raise ValueError(f"state must hold num_children + 1 = {members} members, got {state.fitness.shape[-1]}")
     if batch_size is not None:
         batch_size = min(_checks.integer("batch_size", batch_size, 1), ga.num_children)
-    run = _evolve_donating if donate else _evolve
     rest = state._replace(population=None)
-    return run(ga, as_pytree(objective), state.population, rest, generations, record, batch_size)
+    options = generations, record, batch_size
+    mesh = mesh_of(devices)
+    if mesh is None:
+        run = _evolve_donating if donate else _evolve
+        return run(ga, as_pytree(objective), state.population, rest, *options)
+    if state.fitness.ndim == 2:
+        population, rest = spread_seeds((state.population, rest), mesh, donate=donate)
+        seeds = state.fitness.shape[0]
+        return _evolve_seeds(ga, as_pytree(objective), population, rest, *options, mesh, seeds)
+    spread = Spread(mesh, state.population.shape[1])
+    population, bounds = spread.population(state.population, donate=donate), spread.placed(ga.bounds)
+    ga, objective, rest = spread.everywhere((dataclasses.replace(ga, bounds=None), as_pytree(objective), rest))
+    return _evolve_children(ga, bounds, objective, population, rest, *options, spread)
 
 
 def as_pytree(function: Callable) -> Callable:
@@ -68,19 +91,32 @@ def as_pytree(function: Callable) -> Callable:
 
 
 def _run(
-    ga: GA, objective: Objective, population: Array, rest: State, generations: int, record, batch_size: int | None
+    ga: GA,
+    objective: Objective,
+    population: Array,
+    rest: State,
+    generations: int,
+    record: Callable[[State], Any] | None,
+    batch_size: int | None,
+    genes: Genes | None = None,
 ) -> tuple[State, History]:
+    dtype = population.dtype
+    if genes is None:
+        objective = on_wide(objective, dtype)
+
     def generation(state: State, _) -> tuple[State, History]:
-        proposal = ga.ask(state)
+        proposal = ga.ask(state, genes)
         log_rate = jnp.mean(ga.controller.log_rates(state.controller))
         state = ga.tell(state, proposal, evaluate_children(objective, proposal.population, batch_size))
         evaluations = ga.num_children * (state.generation + 1) + 1
-        extra = None if record is None else record(state)
+        extra = None if record is None else record(state._replace(population=unpacked(state.population, dtype)))
         return state, History(state.best_fitness, log_rate, evaluations, extra)
 
     # Two generations per step let a GPU swap two buffers instead of copying the population back; a CPU gains nothing.
     unroll = 1 if jax.default_backend() == "cpu" else 2
-    return lax.scan(generation, rest._replace(population=population), None, length=generations, unroll=unroll)
+    start = rest._replace(population=packed(population))
+    state, history = lax.scan(generation, start, None, length=generations, unroll=unroll)
+    return state._replace(population=unpacked(state.population, dtype)), history
 
 
 def evaluate_children(objective: Objective, population: Array, batch_size: int | None, first: int = 1) -> Array:
@@ -93,11 +129,73 @@ def evaluate_children(objective: Objective, population: Array, batch_size: int |
     def batch(_, start: Array) -> tuple[None, Array]:
         return None, objective(lax.dynamic_slice_in_dim(population, start, batch_size))
 
+    left = children % batch_size
+    if left and is_narrow(population.dtype):  # the last batch overlaps: a slice outside a loop would make them anew
+        starts = jnp.append(starts, population.shape[0] - batch_size)
+        values = lax.scan(batch, None, starts)[1]
+        return jnp.concatenate([values[:-1].reshape(-1), values[-1, -left:]])
     values = [lax.scan(batch, None, starts)[1].reshape(-1)]
-    if left := children % batch_size:
+    if left:
         values.append(objective(population[-left:]))
     return jnp.concatenate(values)
 
 
+def _run_children(
+    ga: GA,
+    bounds: Any,
+    objective: Objective,
+    population: Array,
+    rest: State,
+    generations: int,
+    record: Callable[[State], Any] | None,
+    batch_size: int | None,
+    spread: Spread,
+) -> tuple[State, History]:
+    """One run on many devices: `_run` of the genes that each holds, and an objective that exchanges them."""
+    size = None if batch_size is None else min(batch_size * spread.count, ga.num_children)
+
+    def seen(state: State) -> Any:
+        return record(state._replace(population=spread.whole(state.population)))  # type: ignore[misc]
+
+    def part(ga: GA, bounds: Any, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
+        ga = dataclasses.replace(ga, bounds=bounds)
+        shared = spread.shared(on_wide(objective, population.dtype))
+        return _run(ga, shared, population, rest, generations, record and seen, size, spread.genes)
+
+    specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME
+    final = State(SAME, SAME, spread.by_gene, SAME, SAME), SAME  # type: ignore[arg-type]
+    state, history = spread.map(part, specs, final)(ga, bounds, objective, population, rest)
+    return state._replace(population=state.population[:, : spread.num_genes]), history
+
+
+def _run_seeds(
+    ga: GA,
+    objective: Objective,
+    population: Array,
+    rest: State,
+    generations: int,
+    record: Callable[[State], Any] | None,
+    batch_size: int | None,
+    mesh: Mesh,
+    seeds: int,
+) -> tuple[State, History]:
+    """Many runs on many devices: `_run` of the seeds that each has. All but the populations is known everywhere."""
+    by_seed = PartitionSpec(mesh.axis_names[0])
+
+    def part(ga: GA, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
+        def one(population: Array, rest: State) -> tuple[State, History]:
+            return _run(ga, objective, population, rest, generations, record, batch_size)
+
+        return jax.vmap(one)(population, rest)
+
+    many = jax.shard_map(part, mesh=mesh, in_specs=(SAME, SAME, by_seed, by_seed), out_specs=by_seed, check_vma=False)
+    state, history = jax.tree.map(lambda x: x[:seeds], many(ga, objective, population, rest))
+    small = state._replace(population=None), history
+    rest, history = lax.with_sharding_constraint(small, NamedSharding(mesh, SAME))
+    return rest._replace(population=state.population), history
+
+
 _evolve = partial(jax.jit, static_argnums=(4, 5, 6))(_run)
 _evolve_donating = partial(jax.jit, static_argnums=(4, 5, 6), donate_argnums=2)(_run)
+_evolve_children = partial(jax.jit, static_argnums=(5, 6, 7, 8), donate_argnums=3)(_run_children)
+_evolve_seeds = partial(jax.jit, static_argnums=(4, 5, 6, 7, 8), donate_argnums=2)(_run_seeds)

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from . import _checks, noise, selection
+from . import _checks, noise, selection, storage
 from ._pytree import pytree, static
 from .bounds import Bounds
 from .controllers import GESMR, Controller, Feedback
@@ -86,22 +86,26 @@ class GA:
 
     def init(self, key: Any, population: Any, fitness: Any) -> State:
         """Start from an evaluated population `f[N+1, d]`, `f[N+1]`, in the order given."""
-        key = noise.key(key)
         population = _check_population(population, self.num_children + 1)
+        return self.start(key, fitness, population.shape[1])._replace(population=population)
+
+    def start(self, key: Any, fitness: Any, num_genes: int) -> State:
+        """`init` for a population that is kept elsewhere: a state without it."""
+        key = noise.key(key)
         fitness = _finite_or_worst(_check_fitness(fitness, self.num_children + 1))
         start = noise.fold_in(key, _START)
-        controller = self.controller.init(start, self.num_children, population.shape[1])
-        return State(key, jnp.zeros((), jnp.int32), population, fitness, controller)
+        controller = self.controller.init(start, self.num_children, num_genes)
+        return State(key, jnp.zeros((), jnp.int32), None, fitness, controller)  # type: ignore[arg-type]
 
-    def ask(self, state: State) -> Proposal:
-        """Select parents and make children."""
+    def ask(self, state: State, genes: noise.Genes | None = None) -> Proposal:
+        """Select parents and make children; only these `genes` of them, if the state's population has no others."""
         pool = selection.pool_size(self.truncation, self.num_children)
         key = noise.fold_in(state.key, _SELECTION, state.generation)
         chosen = selection.truncate(key, state.fitness, pool)
         rates = self.controller.rates(state.controller, chosen[1:])
         slots = jnp.arange(self.num_children + 1)
         child_keys = noise.fold_in(state.key, slots, state.generation)
-        population = make_children(child_keys, state.population, chosen, rates, self.bounds)
+        population = make_children(child_keys, state.population, chosen, rates, self.bounds, genes)
         return Proposal(population, chosen[0], chosen[1:], rates)
 
     def tell(self, state: State, proposal: Proposal, fitness: Any, *, parent_fitness: Any = None) -> State:
@@ -129,18 +133,27 @@ class GA:
 
 
 def make_children(
-    keys: noise.Key, population: Array, chosen: Array, rates: Array, bounds: Bounds | None = None
+    keys: noise.Key,
+    population: Array,
+    chosen: Array,
+    rates: Array,
+    bounds: Bounds | None = None,
+    genes: noise.Genes | None = None,
 ) -> Array:
     """How parents make a child: x' = x + σε (Eq. 2), for each of the members `chosen i32[N+1]` with its key.
 
     Slot 0 has rate 0, an exact copy. One gather and one fused noise term: the population is read and written once.
+    Where a population holds only some `genes`, its children get the noise of those.
     """
     rates = jnp.concatenate([jnp.zeros_like(rates[:1]), rates])[:, None]
+    start = 0 if genes is None else genes.first
     if bounds is not None:
-        return bounds.mutate(keys, population.at[chosen].get(mode="promise_in_bounds"), rates)
-    epsilon = noise.normal(noise.bits(keys, population.shape[1]))
-    parents = population.at[chosen].get(mode="promise_in_bounds")
-    return (parents + rates * epsilon).astype(population.dtype)
+        parents = storage.packed(population).at[chosen].get(mode="promise_in_bounds")
+        moved = bounds.mutate(keys, storage.wide(parents), rates, population.dtype, genes)
+        return storage.rounded(moved, population.dtype, keys, start)
+    epsilon = noise.normal(noise.bits(keys, population.shape[1], start))
+    parents = storage.packed(population).at[chosen].get(mode="promise_in_bounds")
+    return storage.rounded(storage.wide(parents) + rates * epsilon, population.dtype, keys, start)
 
 
 def _finite_or_worst(fitness: Array) -> Array:
@@ -173,4 +186,4 @@ def _check_fitness(fitness: Any, n: int, name: str = "fitness") -> Array:
         fitness = fitness.astype(float)
     if not jnp.issubdtype(fitness.dtype, jnp.floating):
         raise TypeError(f"{name} must be real numbers, got dtype {fitness.dtype}")
-    return jnp.asarray(fitness)
+    return storage.wide(jnp.asarray(fitness))

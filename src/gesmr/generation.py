@@ -1,5 +1,6 @@
 """One generation for values that come from outside: learn from them, select, mutate, in one compiled call."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -9,12 +10,11 @@ from jax import Array
 from .ga import GA, Proposal, State
 
 
-@jax.jit
-def first_state(ga: GA, key: Any, population: Array, fitness: Array) -> tuple[State, Array]:
+@partial(jax.jit, static_argnums=3)
+def first_state(ga: GA, key: Any, fitness: Array, num_genes: int) -> tuple[State, Array]:
     """The state of a valued first population, without that, and some rates `f[N]` as the controller gives them."""
-    state = ga.init(key, population, fitness)
-    rates = ga.controller.rates(state.controller, jnp.zeros(ga.num_children, jnp.int32))
-    return state._replace(population=None), rates  # type: ignore[arg-type]
+    state = ga.start(key, fitness, num_genes)
+    return state, ga.controller.rates(state.controller, jnp.zeros(ga.num_children, jnp.int32))
 
 
 @jax.jit

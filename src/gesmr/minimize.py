@@ -6,8 +6,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
 
 from . import _checks, evaluate, setup
+from .devices import Spread, agreed_integer, mesh_of
 from .evaluate import Compiled, PlainValues
 from .optimizer import Optimizer
 from .setup import Setup
@@ -51,6 +53,7 @@ def minimize(
     reevaluate: str = "none",
     restarts: int = 0,
     restart_popsize: str = "keep",
+    devices: Any = None,
 ) -> Any:
     """The best solution of `fun` that a genetic algorithm with its own mutation rate finds from `x0`.
 
@@ -78,8 +81,11 @@ def minimize(
         init_std: spread of the drawn members around x0, a number or one for each variable; 1 by default, and all over
             the range where a variable has one. If given for each variable, mutations are in these units.
         rng, seed: an integer, a numpy Generator or a jax key; `result.seed` repeats a run.
-        dtype: float32 or float64; by default that of x0, and JAX's default for a compiled function.
+        dtype: float32 or float64; by default that of x0, and JAX's default for a compiled function. bfloat16 stores
+            the population so, in half the memory; fun and all arithmetic have single precision.
         restarts: how often to begin anew when `patience` has run out, `restart_popsize` "keep" or "double".
+        devices: over which the children of a compiled run are spread: a number, "all", a list of jax devices or a
+            `jax.sharding.Mesh` of one axis. batch_size counts for each of them.
 
     When it ends (the first that comes; 1000 generations if nothing is said)
         maxiter generations, maxfun evaluations (never exceeded), maxtime seconds, a value as good as target, patience
@@ -103,16 +109,23 @@ def minimize(
         _checks.integer("chunk", chunk, 1)
     kept = as_checkpoint(checkpoint)
     watch = Watch(as_callbacks(callback), disp, kept)
+    mesh = mesh_of(devices)
     found = read_if_resumed(kept, resume)
+    if mesh is not None:
+        options["rng"] = _agree(mesh, found is not None, rng, seed)
     if found is not None and jit is None and not keyed:  # it need not be found out again
         jit = is_compiled(found)
     how = _How(fun, args, vectorized, workers, batch_size, on_error, repeats, jit, keyed)
     checked, objective = how.settle(x0, options)
+    if mesh is not None and not how.compiled:
+        raise ValueError("devices are for a compiled JAX function; fun is called in Python, where workers can be given")
+    spread = None if mesh is None else Spread(mesh, checked.space.dim)
     if kept is None or found is None:
-        optimizer = Optimizer._of(checked, limits)
+        optimizer = Optimizer._of(checked, limits, spread)
     else:
-        optimizer = resumed(checked, limits, kept, found, how.compiled, any_seed=rng is None and seed is None)
-    optimizer._path = how.path
+        any_seed = rng is None and seed is None
+        optimizer = resumed(checked, limits, kept, found, how.compiled, spread, any_seed=any_seed)
+    optimizer._path = how.path if spread is None else f"{how.path}, devices: {spread.count}"
     if how.compiled:
         return watch.run(optimizer, CompiledStep(optimizer, objective, batch_size, chunk, kept))
     return watch.run(optimizer, PlainStep(optimizer, objective))
@@ -120,6 +133,13 @@ def minimize(
 
 _SETUP = ("bounds", "popsize", "controller", "rng", "seed", "init", "init_std", "direction", "dtype", "repeats",
           "reevaluate", "restarts", "restart_popsize")  # fmt: skip
+
+
+def _agree(mesh: Mesh, resumed: bool, rng: Any, seed: Any) -> Any:
+    """One seed for all processes; complains if not all of them see the checkpoint that some do."""
+    if agreed_integer(resumed, mesh) != resumed:
+        raise FileNotFoundError("checkpoint must be on a file system that all processes see")
+    return agreed_integer(setup._seed(None, None), mesh) if rng is None and seed is None else rng
 
 
 @dataclasses.dataclass
@@ -188,7 +208,7 @@ class _How:
                 x = checked.space.solution(checked.x0)
             elif isinstance(x0, jax.Array):
                 x = jnp.asarray(x)
-        return evaluate.probe(self.fun, self.args, x, self.vectorized, checked.space.dtype)
+        return evaluate.probe(self.fun, self.args, x, self.vectorized, checked.space.wide)
 
     def _objective(self, checked: Setup) -> Compiled:
         objective = evaluate.compiled(

@@ -34,6 +34,13 @@ class Key(NamedTuple):
     low: Array  # u32[...]
 
 
+class Genes(NamedTuple):
+    """Which genes of a solution the columns of an array are, where that holds only some of them."""
+
+    first: Any  # u32[]
+    total: int  # of a whole solution
+
+
 def key(seed: Any) -> Key:
     """The key of an integer seed or of a JAX random key; a `Key` is returned as it is."""
     if isinstance(seed, Key):
@@ -77,6 +84,14 @@ def bits(key: Key, n: int, start: Any = 0) -> Array:
     start = np.uint32(start) if isinstance(start, int) else start
     counter = lax.broadcasted_iota(jnp.uint32, shape, len(shape) - 1) + start
     return _hash(counter, key.high[..., None], key.low[..., None])
+
+
+def another(word: Array) -> Array:
+    """A second word for the same place, of which the upper bits are good: an odd multiple of the first.
+
+    With radius and angle of `normal` they form a lattice in three dimensions.
+    """
+    return word * np.uint32(0xADB4A92D)
 
 
 def uniform(word: Array) -> Array:

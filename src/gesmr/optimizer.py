@@ -5,11 +5,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 from jax import Array
 
 from . import _provenance, archive, setup, stopping
 from ._signals import uninterrupted
+from .devices import Spread, agreed, is_first
 from .ga import Proposal
 from .generation import advance, first_state, propose
 from .phases import First, Ran, Record, Told
@@ -72,13 +74,14 @@ class Optimizer:
         self._start(checked, Limits(maxiter, maxfun, maxtime, target, patience))
 
     @classmethod
-    def _of(cls, checked: Setup, limits: Limits) -> "Optimizer":
+    def _of(cls, checked: Setup, limits: Limits, spread: Spread | None = None) -> "Optimizer":
         optimizer = cls.__new__(cls)
-        optimizer._start(checked, limits)
+        optimizer._start(checked, limits, spread)
         return optimizer
 
-    def _start(self, checked: Setup, limits: Limits) -> None:
+    def _start(self, checked: Setup, limits: Limits, spread: Spread | None = None) -> None:
         self._setup = checked
+        self._spread = spread  # over many devices, if compiled generations are
         self._progress = Progress()
         self._record = Record()
         self._champion: tuple[float, np.ndarray] | None = None  # the best of earlier runs, before a restart
@@ -98,15 +101,15 @@ class Optimizer:
         self._target = None
         if limits.target is not None:  # in the precision of the values, and rounded so that reached is reached
             exact = checked.sign * float(limits.target)
-            rounded = np.asarray(exact, checked.space.dtype)
+            rounded = np.asarray(exact, checked.space.wide)
             self._target = float(rounded if rounded <= exact else np.nextafter(rounded, -np.inf, dtype=rounded.dtype))
         self._clock = time.monotonic() - self._progress.seconds
 
     def _begin_run(self, run: int) -> None:
         checked = self._setup
         self._ga = checked.ga(run)
-        population, known = checked.first_population(run)
-        values = np.full(len(known), np.nan, checked.space.dtype)
+        population, known = checked.first_population(run, self._spread)
+        values = np.full(len(known), np.nan, checked.space.wide)
         if run == 0 and checked.init_values is not None:
             values[known] = checked.init_values
         self._progress.run, self._progress.best = run, np.inf
@@ -115,7 +118,7 @@ class Optimizer:
         self._handed: Any = None
         self._told: Any = None
         if known.all():
-            self._accept(np.empty(0, checked.space.dtype), evaluations=0)
+            self._accept(np.empty(0, checked.space.wide), evaluations=0)
 
     # asking and telling
 
@@ -130,7 +133,7 @@ class Optimizer:
         """The values of the candidates that `ask` returned, in their order. NaN and infinities count as the worst."""
         self._check_candidates(xs)
         checked = self._setup
-        internal = checked.sign * real_values("values", values, len(self._rows()), checked.space.dtype)
+        internal = checked.sign * real_values("values", values, len(self._rows()), checked.space.wide)
         self._accept(internal, evaluations=len(internal))
 
     def _rows(self) -> np.ndarray:
@@ -138,15 +141,18 @@ class Optimizer:
         phase = self._phase
         if isinstance(phase, First):
             rows = np.asarray(phase.population)
-            if phase.known.any():
-                rows = rows[~phase.known]
-                rows.flags.writeable = False
-            return rows
+            return self._wide(rows[~phase.known] if phase.known.any() else rows)
         if isinstance(phase, Ran):
             with precision(self._setup.space.dtype):
                 proposal, log_rate = propose(self._ga, phase.state)
             self._phase = phase = Told(None, phase.state, proposal, log_rate)
-        return np.asarray(phase.proposal.population)[1:]
+        return self._wide(np.asarray(phase.proposal.population)[1:])
+
+    def _wide(self, rows: np.ndarray) -> np.ndarray:
+        """Members as users see them: not in bfloat16, and read-only."""
+        rows = rows.astype(self._setup.space.wide, copy=False)
+        rows.flags.writeable = False
+        return rows
 
     def _check_candidates(self, xs: Any) -> None:
         if xs is None:
@@ -179,7 +185,7 @@ class Optimizer:
         elite_value: float | None = None,
     ) -> None:
         """Make the step that the values of the candidates, as minimised inside, allow."""
-        phase, progress, dtype = self._phase, self._progress, self._setup.space.dtype
+        phase, progress, dtype = self._phase, self._progress, self._setup.space.wide
         with precision(dtype), uninterrupted():
             if isinstance(phase, First):
                 fitness = phase.values.copy()
@@ -200,7 +206,11 @@ class Optimizer:
 
     def _take_first(self, population: Array, fitness: np.ndarray) -> None:
         """The step from a valued first population: the same program as any other, told to learn nothing."""
-        state, rates = first_state(self._ga, self._setup.key(self._progress.run), population, fitness)
+        state, rates = first_state(self._ga, self._setup.key(self._progress.run), fitness, self._setup.space.dim)
+        if self._spread is not None:
+            self._phase = Ran(state._replace(population=population))
+            self._progress.best, self._progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
+            return
         children, dtype, reevaluate = self._ga.num_children, fitness.dtype, self._setup.reevaluate
         nothing = np.zeros(children, dtype)
         proposal = Proposal(None, np.int32(0), np.zeros(children, np.int32), rates)  # type: ignore[arg-type]
@@ -244,7 +254,7 @@ class Optimizer:
 
     def stop(self) -> dict[str, Any]:
         """Reasons to stop, by name: empty while there are none."""
-        self._progress.seconds = time.monotonic() - self._clock
+        self._progress.seconds = agreed(time.monotonic() - self._clock, self._spread)
         first = isinstance(self._phase, First)
         if first and self._progress.run == 0:  # nothing is known before the first population is
             return dict(self._progress.events)
@@ -264,7 +274,8 @@ class Optimizer:
             # Of values that are noise in part the lowest is the luckiest: the elite's is the mean of several.
             elite = self._setup.reevaluate != "none" and int(phase.state.generation) > 0
             at = 0 if elite else int(np.argmin(values))
-        found = float(values[at]), np.array(population[at])
+        row = np.array(population[at]) if self._spread is None else self._spread.row(population, at)
+        found = float(values[at]), row.astype(self._setup.space.wide, copy=False)
         return min(found, self._champion, key=lambda pair: pair[0]) if self._champion else found
 
     @property
@@ -280,9 +291,11 @@ class Optimizer:
                 rates = np.empty(0)
             else:
                 population, fitness = phase.state.population, np.asarray(phase.state.fitness)
-                rates = np.exp(np.asarray(self._ga.controller.log_rates(phase.state.controller)))
+                controller = jax.device_get(phase.state.controller)
+                rates = np.exp(np.asarray(self._ga.controller.log_rates(controller)))
+            members = None if self._spread is not None and self._spread.processes > 1 else self._members(population)
             result.update(
-                population=space.stacked(np.asarray(population)),
+                population=None if members is None else space.stacked(members),
                 population_fitness=checked.sign * fitness,
                 mutation_rates=rates,
                 history=self._record.since(0),
@@ -294,6 +307,10 @@ class Optimizer:
                 path=self._path,
             )
         return result
+
+    def _members(self, population: Array) -> Any:
+        """All members `f[N+1, d]`; of a run in several processes only the first gets them."""
+        return np.asarray(population) if self._spread is None else self._spread.rows(population)
 
     def _glance(self, stop: dict[str, Any]) -> Any:
         """What is cheap to know: what a callback gets."""
@@ -321,7 +338,9 @@ class Optimizer:
         """Write everything to `path`, atomically; the file that was there becomes `path`.previous."""
         from . import checkpoint  # noqa: PLC0415  it knows optimisers, they need not know it
 
-        archive.write(path, *checkpoint.snapshot(self))
+        content = checkpoint.snapshot(self)
+        if self._spread is None or is_first():
+            archive.write(path, *content)
 
     @classmethod
     def load(cls, path: str | Path, *, x0: Any = None, controller: Any = None, **limits: Any) -> "Optimizer":

@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from . import _checks, controllers, noise
+from . import _checks, controllers, noise, storage
 from . import space as spaces
 from .bounds import Bounds, into, is_bounded_everywhere, resolve, within
+from .devices import SAME, Spread
 from .ga import GA
 from .space import Space, cast, precision
 
@@ -56,12 +57,16 @@ class Setup:
     def key(self, run: int) -> noise.Key:
         return _key(np.uint32(self.seed & 0xFFFFFFFF), np.uint32(self.seed >> 32), np.uint32(run))
 
-    def first_population(self, run: int) -> tuple[Array, np.ndarray]:
+    def first_population(self, run: int, spread: Spread | None = None) -> tuple[Array, np.ndarray]:
         """Members `f[N+1, d]` of a run's first population, and which of them have a value already."""
         given = [] if run else [rows for rows in (self.init, self.x0[None]) if rows is not None]
         head = np.concatenate(given)[: self.members(run)] if given else np.empty((0, self.space.dim), self.x0.dtype)
         with precision(self.space.dtype):
-            population = _draw(self.key(run), head, self.x0, self.init_std, self.bounds, self.members(run))
+            around, size = (self.x0, self.init_std, self.bounds), (self.members(run), self.space.dtype)
+            if spread is None:
+                population = _draw(self.key(run), head, *around, *size)
+            else:
+                population = _draw_spread(self.key(run), head, around, *size, spread)
         known = np.zeros(self.members(run), bool)
         if run == 0 and self.init_values is not None:
             known[: len(self.init_values)] = True
@@ -99,7 +104,8 @@ def check(
     """The setup that arguments of `Optimizer` and `minimize` describe, or an error that names the one at fault."""
     space, row = spaces.of(x0, dtype, compiled=compiled)
     std = None if init_std is None else _init_std(init_std, space)
-    resolved = resolve(bounds, space.dim, space.flatten, space.dtype, 1.0 if std is None or std.ndim == 0 else std)
+    unit = 1.0 if std is None or std.ndim == 0 else std
+    resolved = resolve(bounds, space.dim, space.flatten, space.dtype, space.wide, unit)
     popsize = GA().num_children + 1 if popsize is None else _checks.integer("popsize", popsize, 2, _MOST)
     controller = GA().controller if controller is None else controller
     members, values = _init(init, space, popsize, -1 if direction == "maximize" else 1)
@@ -136,10 +142,22 @@ def _key(low: Array, high: Array, run: Array) -> noise.Key:
     return noise.Key(*(jnp.where(run == 0, first, other) for first, other in zip(key, below, strict=True)))
 
 
-@partial(jax.jit, static_argnums=5)
-def _draw(key: noise.Key, head: Array, x0: Array, std: Array | None, bounds: Bounds | None, members: int) -> Array:
-    """`head` and draws around x0, or over the range of a variable that has one and no spread was asked for."""
-    words = noise.bits(noise.fold_in(key, jnp.arange(members), noise.BEFORE_THE_FIRST_GENERATION), x0.shape[0])
+def _rows(
+    key: noise.Key,
+    head: Array,
+    x0: Array,
+    std: Array | None,
+    bounds: Bounds | None,
+    members: int,
+    dtype: str,
+    start: Any = 0,
+) -> Array:
+    """`head` and draws around x0, or over the range of a variable that has one and no spread was asked for.
+
+    `start` is the number of the first variable, where these are only some.
+    """
+    keys = noise.fold_in(key, jnp.arange(members), noise.BEFORE_THE_FIRST_GENERATION)
+    words = noise.bits(keys, x0.shape[0], start)
     spread = jnp.asarray(1.0 if std is None else std, x0.dtype)
     population = (x0 + spread * noise.normal(words)).astype(x0.dtype)
     if bounds is not None:
@@ -148,7 +166,21 @@ def _draw(key: noise.Key, head: Array, x0: Array, std: Array | None, bounds: Bou
             anywhere = bounds.low + jnp.where(jnp.isfinite(span), span, 0) * noise.uniform(words)
             population = jnp.where(jnp.isfinite(span), anywhere.astype(x0.dtype), population)
         population = into(population, bounds)
-    return population.at[: head.shape[0]].set(head)
+    population = storage.rounded(population, dtype, keys, start)
+    return population.at[: head.shape[0]].set(head.astype(dtype))
+
+
+_draw = partial(jax.jit, static_argnums=(5, 6))(_rows)
+
+
+def _draw_spread(key: noise.Key, head: np.ndarray, around: tuple, members: int, dtype: str, spread: Spread) -> Array:
+    """`_rows` on many devices, of the variables that each holds."""
+
+    def part(key: noise.Key, head: Array, around: tuple) -> Array:
+        return _rows(key, head, *around, members, dtype, spread.genes.first)
+
+    draw = jax.jit(spread.map(part, (SAME, spread.by_gene, spread.per_gene(around)), spread.by_gene))
+    return draw(spread.everywhere(key), spread.population(head), spread.placed(around))
 
 
 def _seed(rng: Any, seed: Any) -> int:
@@ -172,7 +204,7 @@ def _init_std(init_std: Any, space: Space) -> np.ndarray:
     std = init_std
     if np.ndim(std) == 0 and not isinstance(std, dict):
         _checks.number("init_std", std, 0.0)
-        return np.asarray(std, space.dtype)
+        return np.asarray(std, space.wide)
     try:
         std = space.flatten(std)
     except (TypeError, ValueError) as error:
@@ -191,9 +223,10 @@ def _init(init: Any, space: Space, popsize: int, sign: int) -> tuple[np.ndarray 
     try:
         if space.is_vector:
             rows: np.ndarray = np.asarray(members)
-            if rows.shape[1:] != (space.dim,) or rows.dtype.kind not in "iuf":
+            real = rows.dtype.kind in "iuf" or jnp.issubdtype(rows.dtype, jnp.floating)
+            if rows.shape[1:] != (space.dim,) or not real:
                 raise ValueError(f"shape {rows.shape} and dtype {rows.dtype}")
-            rows = cast(rows, space.dtype)
+            rows = space.row(rows)
         else:
             rows = np.stack([space.flatten(member) for member in members])
     except (TypeError, ValueError) as error:
@@ -202,7 +235,7 @@ def _init(init: Any, space: Space, popsize: int, sign: int) -> tuple[np.ndarray 
         raise ValueError(f"init must be {accepted}, got {len(rows)} solutions")
     if not np.isfinite(rows).all():
         raise ValueError(f"init must be finite, got NaN or infinity in {int((~np.isfinite(rows)).any(1).sum())} rows")
-    return rows, None if values is None else sign * real_values("init's values", values, len(rows), space.dtype)
+    return rows, None if values is None else sign * real_values("init's values", values, len(rows), space.wide)
 
 
 def real_values(name: str, values: Any, n: int, dtype: str) -> np.ndarray:

@@ -20,11 +20,16 @@ class Space:
     pytree it came as, its leaves in their own shapes and dtypes.
     """
 
-    dtype: str  # of the population
+    dtype: str  # of the population; everything else, solutions and values, is in `wide`
     treedef: Any = None  # None: a vector
     shapes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()
     jax_leaves: tuple[bool, ...] = ()  # which leaves came as jax arrays, and go back as such
+
+    @property
+    def wide(self) -> str:
+        """The precision of arithmetic: that of the population, but for bfloat16, which is for storage alone."""
+        return "float32" if self.dtype == "bfloat16" else self.dtype
 
     @property
     def is_vector(self) -> bool:
@@ -44,12 +49,16 @@ class Space:
             row = np.atleast_1d(np.asarray(x))
             if row.shape != (self.dim,) or row.dtype.kind not in "iuf":
                 raise ValueError(f"a solution must be a vector of {self.dim} numbers, got {_describe(x)}")
-            return cast(row, self.dtype)
+            return self.row(row)
         leaves, treedef = jax.tree.flatten(x)
         shapes = tuple(np.shape(leaf) for leaf in leaves)
         if treedef != self.treedef or shapes != self.shapes:
             raise ValueError(f"a solution must be a pytree like x0, {self.treedef}, got {_describe(x)}")
-        return np.concatenate([cast(np.ravel(np.asarray(leaf)), self.dtype) for leaf in leaves])
+        return np.concatenate([self.row(np.ravel(np.asarray(leaf))) for leaf in leaves])
+
+    def row(self, x: np.ndarray) -> np.ndarray:
+        """Numbers as the population can hold them."""
+        return cast(x, self.dtype).astype(self.wide, copy=False)
 
     def solution(self, row: np.ndarray) -> Any:
         """What a user gets for a row `f[d]`."""
@@ -91,17 +100,17 @@ def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Space, np
     vector = _as_vector(x0)
     if vector is not None:
         chosen = dtype or _default(vector.dtype if vector.dtype.kind == "f" else np.dtype("float64"), compiled)
-        row = cast(vector, chosen)
-        space = Space(chosen, shapes=(row.shape,))
+        space = Space(chosen, shapes=(vector.shape,))
+        row = space.row(vector)
     else:
         leaves, treedef = jax.tree.flatten(x0)
         dtypes = [_leaf_dtype(leaf, x0) for leaf in leaves]
         if not leaves:
             raise ValueError(f"x0 must hold at least one number, got {x0!r}")
         chosen = dtype or _default(max(dtypes, key=lambda dtype: dtype.itemsize), compiled)
-        row = np.concatenate([cast(np.ravel(np.asarray(leaf)), chosen) for leaf in leaves])
         on_jax = tuple(isinstance(leaf, jax.Array) for leaf in leaves)
         space = Space(chosen, treedef, tuple(np.shape(leaf) for leaf in leaves), tuple(map(str, dtypes)), on_jax)
+        row = np.concatenate([space.row(np.ravel(np.asarray(leaf))) for leaf in leaves])
     if space.dim == 0:
         raise ValueError("x0 must hold at least one number, got an empty one")
     if not np.isfinite(row).all():
@@ -154,8 +163,8 @@ def _check_dtype(dtype: Any) -> str:
         name = np.dtype(dtype).name if isinstance(dtype, str | type | np.dtype) else None
     except TypeError:
         name = None
-    if name not in ("float32", "float64"):
-        raise ValueError(f"dtype must be float32 or float64, got {dtype!r}")
+    if name not in ("float32", "float64", "bfloat16"):
+        raise ValueError(f"dtype must be float32, float64 or bfloat16, got {dtype!r}")
     return name
 
 

@@ -1,5 +1,6 @@
 """What moves a run: a generation evaluated in Python, or a chunk of compiled ones."""
 
+import dataclasses
 import time
 import warnings
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 
 from . import compiled, evaluate
 from ._signals import uninterrupted
+from .devices import agreed
 from .evaluate import Compiled
 from .generation import first_state
 from .optimizer import Optimizer
@@ -48,16 +50,22 @@ class PlainStep:
         phase, reevaluate = self._optimizer._phase, self._optimizer._setup.reevaluate
         if not isinstance(phase, Told) or reevaluate == "none":
             return None, None, 0
-        elite = float(self._internal(self._values(np.asarray(phase.proposal.population)[:1]))[0])
+        wide = self._optimizer._wide
+        elite = float(self._internal(self._values(wide(np.asarray(phase.proposal.population)[:1])))[0])
         if reevaluate == "elite":
             return None, elite, 1
         distinct, which = np.unique(np.asarray(phase.proposal.parents), return_inverse=True)
-        parents = self._internal(self._values(np.asarray(phase.state.population)[distinct]))[which]
+        parents = self._internal(self._values(wide(np.asarray(phase.state.population)[distinct])))[which]
         return parents, elite, 1 + len(distinct)
 
     def _internal(self, values: np.ndarray) -> np.ndarray:
         checked = self._optimizer._setup
-        return cast(checked.sign * values, checked.space.dtype)
+        return cast(checked.sign * values, checked.space.wide)
+
+
+@jax.jit
+def _taken(population: jax.Array, members: np.ndarray) -> jax.Array:
+    return population[members]
 
 
 class CompiledStep:
@@ -67,6 +75,11 @@ class CompiledStep:
         self._optimizer, self._objective, self._batch_size = optimizer, objective, batch_size
         self._chunk = chunk
         self._every = kept.every if kept is not None else None
+        self._spread, self._bounds = optimizer._spread, None
+        if self._spread is not None:
+            with precision(optimizer._setup.space.dtype):
+                self._objective = self._spread.everywhere(objective)
+                self._bounds = self._spread.placed(optimizer._setup.bounds)
         self._length = max(_LONGEST_CHUNK, self._chunk or 0)  # of the record: one program for shorter chunks too
         self._next = 8  # generations of the next chunk; more once we know how long they take
 
@@ -82,13 +95,14 @@ class CompiledStep:
     def _first(self, phase: First) -> None:
         optimizer = self._optimizer
         checked, run = optimizer._setup, optimizer._progress.run
-        rows = phase.population if not phase.known.any() else phase.population[~phase.known]
+        rows = phase.population if not phase.known.any() else _taken(phase.population, np.flatnonzero(~phase.known))
         key = checked.key(run)
-        found = compiled.first_values(self._objective, rows, key, self._batch_size)
+        key_there = key if self._spread is None else self._spread.everywhere(key)
+        found = compiled.first_values(self._objective, rows, key_there, self._batch_size, self._spread)
         fitness = phase.values.copy()
         fitness[~phase.known] = np.asarray(found)
         with uninterrupted():
-            state, _ = first_state(optimizer._ga, key, phase.population, fitness)
+            state, _ = first_state(optimizer._ga, key, fitness, checked.space.dim)
             optimizer._phase = Ran(state._replace(population=phase.population))
             progress = optimizer._progress
             progress.nfev += len(rows) * checked.repeats
@@ -100,30 +114,27 @@ class CompiledStep:
         cost = checked.generation_cost(optimizer._ga)
         rules = compiled.Rules(
             np.int32(self._room(cost)),
-            np.asarray(-np.inf if optimizer._target is None else optimizer._target, checked.space.dtype),
+            np.asarray(-np.inf if optimizer._target is None else optimizer._target, checked.space.wide),
             np.int32(min(limits.patience or _NEVER, _NEVER)),
             np.int32(min(limits.blind_patience, _NEVER)),
         )
         counts = compiled.Counts(
-            np.asarray(progress.best, checked.space.dtype),  # type: ignore[arg-type]
+            np.asarray(progress.best, checked.space.wide),  # type: ignore[arg-type]
             *(np.int32(n) for n in (progress.stale, progress.blind, progress.elite_count)),  # type: ignore[arg-type]
         )
         state, children = phase.state, optimizer._ga.num_children  # type: ignore[union-attr]
         batch_size = None if self._batch_size is None else min(self._batch_size, children)
         start = time.monotonic()
+        rest = state._replace(population=None)  # type: ignore[arg-type]
+        options = checked.reevaluate, pool(optimizer._ga), batch_size, self._length
         with uninterrupted():
-            ran = compiled.run(
-                optimizer._ga,
-                self._objective,
-                state.population,
-                state._replace(population=None),  # type: ignore[arg-type]
-                counts,
-                rules,
-                checked.reevaluate,
-                pool(optimizer._ga),
-                batch_size,
-                self._length,
-            )
+            if self._spread is None:
+                data = self._objective, state.population, rest, counts, rules
+                ran = compiled.run(optimizer._ga, *data, *options)
+            else:
+                ga, rest = self._spread.everywhere((dataclasses.replace(optimizer._ga, bounds=None), rest))
+                data = self._objective, state.population, rest, counts, rules
+                ran = compiled.run_spread(ga, self._bounds, *data, *options, self._spread)
             optimizer._phase = Ran(ran.state)
             (best, stale, blind, elite_count), n, elite, log_rate = jax.device_get(ran[1:])
             n = int(n)
@@ -132,7 +143,7 @@ class CompiledStep:
             progress.nit, progress.nfev = progress.nit + n, progress.nfev + cost * n
             progress.best, progress.stale, progress.blind = float(best), int(stale), int(blind)
             progress.elite_count = int(elite_count)
-        self._adapt(n, time.monotonic() - start)
+        self._adapt(n, agreed(time.monotonic() - start, self._spread))
 
     def _room(self, cost: int) -> int:
         """How many generations the next chunk may have."""

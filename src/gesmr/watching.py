@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _checks, archive, checkpoint
 from ._signals import uninterrupted
+from .devices import Spread, agreed, is_first
 from .optimizer import Optimizer
 from .setup import Setup
 from .stopping import Limits
@@ -63,7 +64,14 @@ def is_compiled(found: Content) -> bool:
 
 
 def resumed(
-    checked: Setup, limits: Limits, kept: Checkpoint, found: Content, compiled: bool, *, any_seed: bool
+    checked: Setup,
+    limits: Limits,
+    kept: Checkpoint,
+    found: Content,
+    compiled: bool,
+    spread: Spread | None,
+    *,
+    any_seed: bool,
 ) -> Optimizer:
     """The optimiser in the checkpoint, with its seed if any will do."""
     if any_seed:
@@ -72,7 +80,7 @@ def resumed(
     if is_compiled(found) != compiled:
         was, now = ("compiled", "called") if is_compiled(found) else ("called", "compiled")
         raise archive.CheckpointError(f"{kept.path} is of another run: fun was {was}, now it is {now}")
-    optimizer = Optimizer._of(checked, limits)
+    optimizer = Optimizer._of(checked, limits, spread)
     checkpoint.restore(optimizer, *found)
     return optimizer
 
@@ -95,26 +103,30 @@ class Watch:
 
     def run(self, optimizer: Optimizer, step: Callable[[], None]) -> Any:
         self._saved_at = self._told_at = optimizer._progress.nit
+        several = optimizer._spread is not None and optimizer._spread.processes > 1
         try:
             while not optimizer.stop():
                 step()
                 self._between(optimizer)
         except KeyboardInterrupt:
+            if several:  # the others would wait for this one
+                raise
             optimizer._progress.events["interrupted"] = True
         except BaseException:
-            with suppress(Exception):  # what has gone wrong first is what matters; the last checkpoint stays
-                self._save(optimizer)
+            if not several:
+                with suppress(Exception):  # what has gone wrong first is what matters; the last checkpoint stays
+                    self._save(optimizer)
             raise
         self._save(optimizer)
         result = optimizer.result
-        if self._disp:
+        if self._disp and is_first():
             print(f"{result.message} Best value {result.fun:.6g} after {result.nit} generations.", flush=True)
         return result
 
     def _between(self, optimizer: Optimizer) -> None:
-        progress = optimizer._progress
+        progress, spread = optimizer._progress, optimizer._spread
         now = time.monotonic()
-        if self._disp and now - self._shown >= 1.0:
+        if self._disp and is_first() and now - self._shown >= 1.0:
             self._shown = now
             print(f"generation {progress.nit}: best value {optimizer._setup.sign * progress.best:.6g}", flush=True)
         if self._callbacks:
@@ -123,7 +135,7 @@ class Watch:
         if kept is None:
             return
         due = kept.every is not None and progress.nit - self._saved_at >= kept.every
-        if due or (kept.seconds is not None and now - self._saved >= kept.seconds):
+        if due or (kept.seconds is not None and agreed(now - self._saved, spread) >= kept.seconds):
             self._save(optimizer)
 
     def _tell(self, optimizer: Optimizer) -> None:
@@ -131,11 +143,14 @@ class Watch:
         glance = optimizer._glance(stop)
         glance["recent"] = optimizer._record.since(self._told_at)
         self._told_at = optimizer._progress.nit
-        for callback in self._callbacks:
+        enough = False
+        for callback in self._callbacks if optimizer._spread is None or is_first() else ():
             try:
                 callback(glance)
             except StopIteration:
-                optimizer._progress.events["callback"] = True
+                enough = True
+        if agreed(enough, optimizer._spread):
+            optimizer._progress.events["callback"] = True
 
     def _save(self, optimizer: Optimizer) -> None:
         if self._kept is None:

@@ -1,0 +1,223 @@
+"""Many devices: which they are, and how one run is spread over them.
+
+Between generations every device holds some of the genes of all members. Making children then needs nothing from the
+others: fitness and rates are the same everywhere, so every device selects the same parents, and noise is a function of
+its place. To be evaluated children must be whole: one exchange (all-to-all) turns some genes of all children into all
+genes of some, and their values, one number each, are gathered. Rows on every device instead would need all parents sent
+to all devices, for each an amount that does not shrink with their number.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from . import _checks, noise
+
+SAME = PartitionSpec()  # on every device
+
+
+def mesh_of(devices: Any) -> Mesh | None:
+    """The mesh of one axis that `devices` stands for; None for None."""
+    if devices is None:
+        return None
+    there, axis = jax.devices(), "devices"
+    if isinstance(devices, Mesh):
+        if len(devices.axis_names) != 1:
+            raise ValueError(f"devices must be a Mesh of one axis, got the axes {devices.axis_names}")
+        chosen, axis = list(devices.devices.flat), devices.axis_names[0]
+    elif isinstance(devices, int | np.integer) and not isinstance(devices, bool):
+        if not 1 <= devices <= len(there):
+            hint = '; jax.config.update("jax_num_cpu_devices", n) at the start makes a CPU look like n of them'
+            raise ValueError(
+                f"devices must be from 1 to {len(there)}, as many as JAX has here, got {devices}"
+                + (hint if there[0].platform == "cpu" else "")
+            )
+        chosen = there[: int(devices)]
+    elif isinstance(devices, str) and devices == "all":
+        chosen = there
+    elif isinstance(devices, Sequence) and devices and all(isinstance(one, jax.Device) for one in devices):
+        if len(set(devices)) < len(devices):
+            raise ValueError("devices must differ from each other, got one of them twice")
+        chosen = list(devices)
+    else:
+        raise TypeError(
+            f'devices must be a number of devices, "all", a list of jax devices or a Mesh of one axis, got {devices!r}'
+        )
+    idle = set(range(jax.process_count())) - {device.process_index for device in chosen}
+    if idle:  # it would wait for ever
+        raise ValueError(f'devices must include some of every process ("all" does), got none of process {min(idle)}')
+    return Mesh(np.array(chosen), (axis,))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """One run over the devices of a mesh. Hashable, so that compiled programs can be named by it."""
+
+    mesh: Mesh
+    num_genes: int
+
+    @property
+    def count(self) -> int:
+        return self.mesh.size
+
+    @property
+    def axis(self) -> str:
+        return self.mesh.axis_names[0]
+
+    @property
+    def columns(self) -> int:
+        """How many genes a device holds; the last ones hold some that do not exist, and that nobody looks at."""
+        return -(-self.num_genes // self.count)
+
+    @property
+    def by_gene(self) -> PartitionSpec:
+        """Of a population `f[N+1, d]`."""
+        return PartitionSpec(None, self.axis)
+
+    def per_gene(self, tree: Any) -> Any:
+        """Of what is a number, or one per gene, such as bounds."""
+        return jax.tree.map(lambda x: PartitionSpec(self.axis) if np.ndim(x) else SAME, tree)
+
+    # within a program of many devices
+
+    def map(self, function: Callable, in_specs: Any, out_specs: Any) -> Callable:
+        """`function` as every device computes it on its own part."""
+        return jax.shard_map(function, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
+
+    @property
+    def genes(self) -> noise.Genes:
+        """Those this device holds."""
+        return noise.Genes(lax.axis_index(self.axis).astype(jnp.uint32) * np.uint32(self.columns), self.num_genes)
+
+    def shared(self, objective: Callable) -> Callable:
+        """`objective` for rows of which every device holds some genes: each evaluates a share of the rows.
+
+        All shares are of one size, the last filled up with copies of the last row.
+        """
+
+        def values(rows: Array) -> Array:
+            n = rows.shape[0]
+            share = -(-n // self.count)
+            filled = jnp.pad(rows, ((0, share * self.count - n), (0, 0)), mode="edge")
+            mine = lax.all_to_all(filled, self.axis, split_axis=0, concat_axis=1, tiled=True)
+            found = objective(mine[:, : self.num_genes])
+            if jnp.shape(found) != (share,):
+                raise ValueError(f"objective must return one value per candidate, ({share},), got {jnp.shape(found)}")
+            return lax.all_gather(found, self.axis, tiled=True)[:n]
+
+        return values
+
+    def whole(self, population: Array) -> Array:
+        """All genes, on every device."""
+        return lax.all_gather(population, self.axis, axis=1, tiled=True)[:, : self.num_genes]
+
+    # to the devices and back
+
+    def population(self, rows: Any, *, donate: bool = False) -> Array:
+        """Rows `f[n, d]` spread over the devices, in memory of their own unless the caller needs them no more."""
+        return _put(self._padded(rows), NamedSharding(self.mesh, self.by_gene), donate)
+
+    def placed(self, tree: Any) -> Any:
+        """Arrays `[d]` of a pytree spread over the devices as the genes are; numbers stay as they are."""
+        along = NamedSharding(self.mesh, PartitionSpec(self.axis))
+        return jax.tree.map(lambda x: _put(self._padded(x), along) if np.ndim(x) else x, tree)
+
+    def everywhere(self, tree: Any) -> Any:
+        """The arrays of a pytree on every device."""
+        placed = NamedSharding(self.mesh, SAME)
+        return jax.tree.map(lambda x: _put(x, placed) if isinstance(x, jax.Array | np.ndarray) else x, tree)
+
+    def row(self, population: Array, index: int) -> np.ndarray:
+        """A whole member `f[d]`, in every process."""
+        return np.asarray(_row(population, np.int32(index), NamedSharding(self.mesh, SAME)))[: self.num_genes]
+
+    def rows(self, population: Array) -> np.ndarray | None:
+        """All members `f[N+1, d]`, in the first process if there are several; None in the others."""
+        if self.processes == 1:
+            return np.asarray(population)[:, : self.num_genes]
+        rows = (self.row(population, i) for i in range(population.shape[0]))  # one at a time: devices may be full
+        if is_first():
+            return np.stack(list(rows))
+        for _ in rows:  # all take part
+            pass
+        return None
+
+    @property
+    def processes(self) -> int:
+        return len({device.process_index for device in self.mesh.devices.flat})
+
+    def _padded(self, x: Any) -> Any:
+        """Zeros in the place of genes that do not exist."""
+        missing = self.count * self.columns - x.shape[-1]
+        if missing == 0:
+            return x
+        by_axis = [(0, 0)] * (np.ndim(x) - 1) + [(0, missing)]
+        return jnp.pad(x, by_axis) if isinstance(x, jax.Array) else np.pad(x, by_axis)
+
+
+def spread_seeds(tree: Any, mesh: Mesh, *, donate: bool = False) -> Any:
+    """A pytree of arrays `[S, ...]` over the devices, filled up to as many seeds for each with copies of the last."""
+    placed = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
+
+    def filled(x: Any) -> Array:
+        missing = -x.shape[0] % mesh.size
+        more = [x, jnp.repeat(x[-1:], missing, axis=0)]
+        return _put(jnp.concatenate(more) if missing else x, placed, donate)
+
+    return jax.tree.map(filled, tree)
+
+
+def _put(x: Any, sharding: NamedSharding, donate: bool = True) -> Array:
+    """`x` on the devices of `sharding`. Every process has all of `x` and puts its own parts, or `x` is there already."""
+    if sharding.is_fully_addressable or jnp.issubdtype(x.dtype, jax.dtypes.extended):
+        return jax.device_put(x, sharding, may_alias=donate)
+    if isinstance(x, jax.Array) and not x.is_fully_addressable:
+        moved = x if x.sharding.is_equivalent_to(sharding, x.ndim) else _moved(x, sharding)
+        return moved if donate else jnp.copy(moved)
+    host = np.asarray(x)
+    return jax.make_array_from_callback(host.shape, sharding, lambda index: host[index])
+
+
+def _moved(x: Array, sharding: NamedSharding) -> Array:
+    return jax.jit(lambda x: x, out_shardings=sharding)(x)
+
+
+@partial(jax.jit, static_argnums=2)
+def _row(population: Array, index: Any, everywhere: NamedSharding) -> Array:
+    return lax.with_sharding_constraint(population[index], everywhere)
+
+
+# several processes
+
+
+def is_first() -> bool:
+    """Whether this process is the one that writes and prints."""
+    return jax.process_index() == 0
+
+
+def agreed(value: float, spread: Spread | None) -> float:
+    """What the first process has for `value`: clocks differ, and decisions must not."""
+    if spread is None or spread.processes == 1:
+        return value
+    return float(_broadcast(np.float64(value).view(np.uint64)).view(np.float64))
+
+
+def agreed_integer(value: int, mesh: Mesh) -> int:
+    """What the first process has for an integer below 2⁶⁴."""
+    several = len({device.process_index for device in mesh.devices.flat}) > 1
+    return int(_broadcast(np.uint64(value))) if several else value
+
+
+def _broadcast(word: Any) -> np.uint64:
+    from jax.experimental import multihost_utils  # noqa: PLC0415  it takes time to import, and few need it
+
+    halves = np.array([int(word) >> 32, int(word) & 0xFFFFFFFF], np.uint32)  # JAX may not have 64 bits
+    high, low = np.asarray(multihost_utils.broadcast_one_to_all(halves)).tolist()
+    return np.uint64(high << 32 | low)
