@@ -1,0 +1,87 @@
+"""Ray, if it is there: connecting to a cluster or starting one, quietly, and leaving what was found as it was."""
+
+import importlib
+import logging
+import os
+import shutil
+import socket
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_SECONDS = 10.0  # for somebody to answer at an address
+LOCAL = (None, "ray", "auto")  # a cluster that runs on this machine, or one of our own
+_QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
+
+
+def load() -> Any:
+    """The module `ray`, imported when it is first needed."""
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise ModuleNotFoundError(f"Ray is not installed: pip install 'gesmr[ray]' ({error})") from error
+
+
+def is_address(text: Any) -> bool:
+    """Whether `text` names a cluster: "ray", "auto", "ray://host:10001" or "host:6379"."""
+    if not isinstance(text, str):
+        return False
+    host, colon, port = text.removeprefix("ray://").rpartition(":")
+    return text in LOCAL or bool(host and colon and port.isdigit())
+
+
+@contextmanager
+def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
+    """The module `ray`, connected within the block.
+
+    None, "ray" and "auto" join the cluster of this machine (RAY_ADDRESS, or one that `ray start` has started), or start
+    one that lives as long as the block and takes `options` of `ray.init` such as num_cpus. Other addresses are joined.
+    If this process is connected already that connection is used, and kept.
+    """
+    if address is not None and not is_address(address):
+        raise ValueError(
+            f'the address of Ray must be "ray", "auto", "ray://host:10001" or "host:6379", got {address!r}'
+        )
+    ray = load()
+    if ray.is_initialized():
+        yield ray
+        return
+    temporary = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # about Ray's own settings
+        if address not in LOCAL:
+            _join(ray, str(address))
+        elif not _found_here() or not _joined(ray):
+            temporary = tempfile.mkdtemp(prefix="gesmr-ray-")
+            defaults = {"include_dashboard": False, "_temp_dir": temporary}
+            ray.init(address="local", **{**_QUIET, **defaults, **options})
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _join(ray: Any, address: str) -> None:
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_SECONDS).close()  # Ray itself would try for minutes
+        ray.init(address=address, **_QUIET)
+    except (OSError, OverflowError, RuntimeError) as error:
+        raise ConnectionError(f"no Ray cluster answers at {address!r}: {error}") from error
+
+
+def _joined(ray: Any) -> bool:
+    try:
+        ray.init(address="auto", **_QUIET)
+    except ConnectionError:  # it is there no longer
+        return False
+    return True
+
+
+def _found_here() -> bool:
+    return "RAY_ADDRESS" in os.environ or Path("/tmp/ray/ray_current_cluster").exists()
