@@ -25,7 +25,7 @@ def crew_of(workers: Any) -> Crew | None:
         return workers
     if _is_integer(workers) and workers != 1 and (workers > 0 or workers == -1):
         return Pool(None if workers == -1 else int(workers))
-    if _ray.is_address(workers):
+    if isinstance(workers, str) and _ray.is_address(workers):
         return Ray(workers)
     map_of(workers)
     return None
@@ -39,8 +39,8 @@ def map_of(workers: Any) -> Map:
         return workers.map
     if not callable(workers) or (isinstance(workers, type) and workers is not map):
         raise ValueError(
-            "workers must be None, a number of processes (-1: one for each CPU), a gesmr.Pool or gesmr.Ray, 'ray' or an "
-            "address of Ray ('ray://host:10001', 'host:6379'), a concurrent.futures.Executor or a callable like map "
+            "workers must be None, a number of processes (-1: one for each CPU), a gesmr.Pool or gesmr.Ray, 'ray' or "
+            "an address of Ray ('ray://host:10001', 'host:6379'), a concurrent.futures.Executor or a callable like map "
             f"(multiprocessing.Pool().map for instance), got {workers!r}"
         )
     return workers

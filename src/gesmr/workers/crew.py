@@ -225,8 +225,8 @@ class _Team:
         self._wall, self._spent = self._wall + seconds, self._spent + self._schedule.spent
         if self._populations == _JUDGED and self._wall > self._spent:
             warnings.warn(
-                f"{self._name} are slower than none: {_JUDGED} generations took {self._wall:.3g} s, of which fun itself "
-                f"needs {self._spent:.3g} s; leave out workers",
+                f"{self._name} are slower than none: {_JUDGED} generations took {self._wall:.3g} s, of which fun "
+                f"itself needs {self._spent:.3g} s; leave out workers",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -102,7 +102,7 @@ class _Processes:
         worker.state = "busy"
         with suppress(OSError):  # it has died: `wait` says so
             worker.connection.send((number, rows.shape, rows.dtype.str))
-            worker.connection.send_bytes(rows.view(np.uint8).data)
+            worker.connection.send_bytes(rows.reshape(-1).view(np.uint8).data)
 
     def wait(self, seconds: float) -> list[Event]:
         by_handle = {}

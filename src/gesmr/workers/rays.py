@@ -1,7 +1,6 @@
 """Workers that are actors of a Ray cluster, on this machine or on many."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from .remote import Evaluator
 from .sending import pack
 
 _GRAIN = 0.02
+_LOADING = 0  # not the number of a task
 _START_SECONDS = 60.0  # for the first worker of a cluster
 
 
@@ -63,7 +63,6 @@ class _Worker:
     def __init__(self, handle: Any):
         self.handle = handle
         self.node: str | None = None  # where it is, once that is known
-        self.task = 0  # the number of the one it has
 
 
 class _Actors:
@@ -72,38 +71,35 @@ class _Actors:
     def __init__(self, options: Ray):
         self._connection = _ray.connected(options.address, **options.options)
         self._ray = ray = self._connection.__enter__()
+        self._objective: Any = None
+        self._workers: list[_Worker] = []
+        self._waiting: dict[Any, tuple[_Worker, int]] = {}  # for what, from whom, and the number of the task
+        self._since = time.monotonic()  # without any worker
         try:
-            cluster = int(ray.cluster_resources().get("CPU", 0) / options.cpus)
-            self.size = options.actors or max(cluster, 1)
+            self.size = options.actors or max(int(ray.cluster_resources().get("CPU", 0) / options.cpus), 1)
             self._class = ray.remote(num_cpus=options.cpus, max_restarts=0, max_task_retries=0)(_Actor)
-            self._objective: Any = None
-            self._workers: list[_Worker] = []
-            self._waiting: dict[Any, _Worker] = {}  # for what, from whom
-            self._since = time.monotonic()  # without any worker
+            for _ in range(self.size):
+                self._start()
         except BaseException:
             self.close()
             raise
 
     def load(self, objective: bytes) -> None:
-        self._end_all()
         self._objective = self._ray.put(objective)
-        for _ in range(self.size):
-            self._start()
+        self._waiting.clear()
+        self._since = time.monotonic()
+        for worker in self._workers:
+            self._load(worker)
 
     def send(self, worker: _Worker, number: int, rows: np.ndarray) -> None:
-        worker.task = number
-        self._waiting[worker.handle.evaluate.remote(np.ascontiguousarray(rows))] = worker
+        self._waiting[worker.handle.evaluate.remote(np.ascontiguousarray(rows))] = (worker, number)
 
     def wait(self, seconds: float) -> list[Event]:
-        if not self._waiting:
-            time.sleep(seconds)
-            return []
         pending = list(self._waiting)
         found, _ = self._ray.wait(pending, num_returns=1, timeout=seconds)
-        if found:  # and all others that are there
+        if found and len(pending) > 1:  # and all others that are there
             found, _ = self._ray.wait(pending, num_returns=len(pending), timeout=0)
-        events = [event for reference in found for event in self._event(reference)]
-        return events or self._none_started()
+        return [self._event(reference) for reference in found] or self._none_started()
 
     def end(self, worker: _Worker) -> None:
         self._forget(worker)
@@ -111,17 +107,22 @@ class _Actors:
 
     def close(self) -> None:
         try:
-            self._end_all()
+            for worker in list(self._workers):
+                self._forget(worker)
         finally:
             self._connection.__exit__(None, None, None)
 
     def _start(self) -> None:
-        worker = _Worker(self._class.remote(self._objective))
+        worker = _Worker(self._class.remote())
         self._workers.append(worker)
-        self._waiting[worker.handle.ready.remote()] = worker
+        if self._objective is not None:
+            self._load(worker)
 
-    def _event(self, reference: Any) -> Iterator[Event]:
-        worker = self._waiting.pop(reference)
+    def _load(self, worker: _Worker) -> None:
+        self._waiting[worker.handle.load.remote(self._objective)] = (worker, _LOADING)
+
+    def _event(self, reference: Any) -> Event:
+        worker, number = self._waiting.pop(reference)
         errors = self._ray.exceptions
         try:
             found = self._ray.get(reference)
@@ -131,20 +132,16 @@ class _Actors:
             errors.NodeDiedError,
             errors.OutOfMemoryError,
         ) as error:
-            started = worker.node is not None
-            why = f"its actor died ({str(error).strip().splitlines()[0]})"
-            blame = self._is_alive(worker.node)
+            started, blame = worker.node is not None, self._is_alive(worker.node)
             self.end(worker)
-            yield Lost(worker, why, blame) if started else Unstarted(worker, why)
-            return
-        except errors.RayError as error:  # its start failed
-            yield Unstarted(worker, str(error).strip(), final=True)
-            return
-        if worker.node is None:
-            worker.node, failure = found
-            yield Ready(worker) if failure is None else Refused(worker, failure)
-        else:
-            yield Answered(worker, worker.task, found)
+            why = f"its actor died: {_first_line(error)}"
+            return Lost(worker, why, blame) if started else Unstarted(worker, why)
+        except errors.RayError as error:
+            return Unstarted(worker, _first_line(error), final=True)
+        if number != _LOADING:
+            return Answered(worker, number, found)
+        worker.node, failure = found
+        return Ready(worker) if failure is None else Refused(worker, failure)
 
     def _is_alive(self, node: str | None) -> bool:
         return any(known["NodeID"] == node and known["Alive"] for known in self._ray.nodes())
@@ -154,30 +151,29 @@ class _Actors:
             self._since = time.monotonic()
         elif time.monotonic() - self._since > _START_SECONDS:
             free = self._ray.available_resources().get("CPU", 0)
-            why = f"Ray has had none for {_START_SECONDS:g} s; {free:g} CPUs of its cluster are free"
+            why = f"there has been none for {_START_SECONDS:g} s, and {free:g} CPUs of the cluster are free"
             return [Unstarted(self._workers[0], why, final=True)]
         return []
 
     def _forget(self, worker: _Worker) -> None:
         self._workers.remove(worker)
-        self._waiting = {reference: other for reference, other in self._waiting.items() if other is not worker}
+        self._waiting = {reference: what for reference, what in self._waiting.items() if what[0] is not worker}
         self._ray.kill(worker.handle)
 
-    def _end_all(self) -> None:
-        for worker in list(self._workers):
-            self._forget(worker)
-        self._since = time.monotonic()
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 class _Actor:
     """At the other end."""
 
-    def __init__(self, objective: bytes):
-        self._evaluator = Evaluator(objective)
+    _evaluator: Any = None
 
-    def ready(self) -> tuple[str, bytes | None]:
+    def load(self, objective: bytes) -> tuple[str, bytes | None]:
         import ray  # noqa: PLC0415
 
+        self._evaluator = Evaluator(objective)
         return ray.get_runtime_context().get_node_id(), self._evaluator.failure
 
     def evaluate(self, rows: np.ndarray) -> Any:

@@ -159,7 +159,7 @@ class Schedule:
         if not self._evaluated:
             return 1 if self._timeout is not None else length
         mean = max(self._mean, 1e-9)
-        length = min(max(length, math.ceil(self._grain / mean)), math.ceil(left / self.size))
+        length = min(max(length, math.ceil(self._grain / mean)), math.ceil(len(self._done) / self.size))
         return length if self._timeout is None else max(1, min(length, int(self._timeout / mean)))
 
     def _copy(self, now: float) -> range | None:
