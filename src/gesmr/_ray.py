@@ -15,6 +15,7 @@ from typing import Any
 
 _SECONDS = 10.0  # for somebody to answer at an address
 LOCAL = (None, "ray", "auto")  # a cluster that runs on this machine, or one of our own
+_LONGEST = 20  # characters of a directory for temporary files: Ray has sockets there, whose names are limited
 _QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
@@ -76,7 +77,8 @@ class _Directory:
     """Where a cluster of our own keeps its files. They go with this process, however it ends."""
 
     def __init__(self):
-        self.path = tempfile.mkdtemp(prefix="gesmr-ray-")
+        usual = tempfile.gettempdir()
+        self.path = tempfile.mkdtemp(prefix="gesmr-ray-", dir=usual if len(usual) <= _LONGEST else "/tmp")
         command = [sys.executable, "-I", "-S", "-c", _SWEEP, self.path]
         nobody = subprocess.DEVNULL
         self._sweeper = subprocess.Popen(

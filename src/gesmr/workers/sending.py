@@ -30,6 +30,7 @@ def pack(call: Any, pickler: Any = None) -> bytes:
     return pickle.dumps(({name: getattr(jax.config, name) for name in _SETTINGS}, inside))
 
 
+_NOTE = "In a worker:\n"
 _INSTALL = "; pip install cloudpickle sends more"
 _NAMED = "; define it at the top of a module (no lambda, no function in a function), or pip install cloudpickle"
 
@@ -70,8 +71,13 @@ def unpack_exception(packed: bytes) -> BaseException:
         error = WorkerError(f"fun raised {line}") if inside is None else pickle.loads(inside)
     except Exception:
         error = WorkerError(f"fun raised {line}")
-    error.add_note(f"In a worker:\n{told}")
+    error.add_note(f"{_NOTE}{told}")
     return error
+
+
+def from_worker(error: BaseException) -> bool:
+    """Whether an exception was raised by fun, in a worker."""
+    return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
 
 
 def _line(error: BaseException) -> str:
