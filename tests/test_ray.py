@@ -15,11 +15,11 @@ from test_workers import INNOCENT, SPHERES, assert_same, minimize, values, wait_
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
-NODE = {"num_cpus": 1, "object_store_memory": 10**8}
+NODE = {"num_cpus": 2, "object_store_memory": 10**8}
 
 
 class Nodes:
-    """A head and another node, each with one CPU."""
+    """A head and another node, each with two CPUs."""
 
     def __init__(self):
         from ray.cluster_utils import Cluster  # noqa: PLC0415
@@ -51,14 +51,14 @@ def nodes():
 
 @pytest.fixture(scope="module")
 def actors(nodes):
-    with gesmr.Ray(nodes.address) as actors:
+    with gesmr.Ray(nodes.address, cpus=1.5, actors=2) as actors:
         yield actors
 
 
 @pytest.fixture(scope="module")
 def hasty(nodes, actors):
-    """The same, whose workers do not have much time; each has half a CPU, so that there is room for more."""
-    with gesmr.Ray(nodes.address, cpus=0.4, actors=1, timeout=1.0) as hasty:
+    """The same, with one actor that does not have much time, and half a CPU, for which there is room."""
+    with gesmr.Ray(nodes.address, cpus=0.5, actors=1, timeout=1.0) as hasty:
         yield hasty
 
 
@@ -69,7 +69,7 @@ def test_results_are_those_of_no_workers(actors):
         return misbehaving.sphere(x - shift)
 
     result = minimize(fun, workers=actors)
-    assert result.path == "python, actors of Ray"
+    assert result.path == "python, 2 actors of Ray"
     assert_same(result, minimize(fun))
 
 
@@ -141,7 +141,7 @@ def test_a_node_is_killed_in_the_middle_of_a_generation(actors, nodes, tmp_path)
     result = minimize(**options, maxiter=2, workers=actors)
     killer.join()
     assert_same(result, minimize(misbehaving.sphere, popsize=41, maxiter=2))
-    assert len([node for node in actors._team.transport._ray.nodes() if node["Alive"]]) == 1
+    wait_until(lambda: sum(node["Alive"] for node in actors._team.transport._ray.nodes()) == 1)
     for path in others():
         path.unlink()
     nodes.add()
@@ -149,16 +149,3 @@ def test_a_node_is_killed_in_the_middle_of_a_generation(actors, nodes, tmp_path)
     while not others():
         np.testing.assert_array_equal(values(actors, misbehaving.somewhere, tmp_path, 0.05)[1], SPHERES)
         assert time.monotonic() < until, "the new node gets no work"
-
-
-def test_a_cluster_that_does_not_answer_is_an_error():
-    if _ray.load().is_initialized():
-        pytest.skip("this process is connected to another")
-    with pytest.raises(ConnectionError, match="no Ray cluster answers at '127.0.0.1:1'"):
-        minimize(workers="127.0.0.1:1")
-
-
-def test_ray_is_optional(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'gesmr\[ray\]'"):
-        minimize(workers="ray")

@@ -252,6 +252,22 @@ def test_executors_and_pools_of_the_standard_library():
         assert_same(minimize(workers=pool.map), expected)
 
 
+# Ray, as far as it can be had without a cluster
+
+
+def test_ray_is_optional(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'gesmr\[ray\]'"):
+        minimize(workers="ray")
+
+
+@pytest.mark.slow
+def test_a_cluster_that_does_not_answer_is_an_error():
+    pytest.importorskip("ray")
+    with pytest.raises(ConnectionError, match="no Ray cluster answers at"):
+        minimize(workers="127.0.0.1:1")
+
+
 # Leaks
 
 
