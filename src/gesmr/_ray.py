@@ -1,0 +1,124 @@
+"""Ray, if it is there: connecting to a cluster or starting one, quietly, and leaving what was found as it was."""
+
+import importlib
+import logging
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_SECONDS = 10.0  # for somebody to answer at an address
+LOCAL = (None, "ray", "auto")  # a cluster that runs on this machine, or one of our own
+_LONGEST = 20  # characters of a directory for temporary files: Ray has sockets there, whose names are limited
+_SHARED = ("runtime_env", "namespace")  # options that also make sense for a cluster that is there already
+_QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
+
+
+def load() -> Any:
+    """The module `ray`, imported when it is first needed."""
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise ModuleNotFoundError(f"Ray is not installed: pip install 'gesmr[ray]' ({error})") from error
+
+
+def is_address(text: Any) -> bool:
+    """Whether `text` names a cluster: "ray", "auto", "ray://host:10001" or "host:6379"."""
+    if not isinstance(text, str):
+        return False
+    host, colon, port = text.removeprefix("ray://").rpartition(":")
+    return text in LOCAL or bool(host and colon and port.isdigit())
+
+
+@contextmanager
+def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
+    """The module `ray`, connected within the block.
+
+    None, "ray" and "auto" join the cluster of this machine (RAY_ADDRESS, or one that `ray start` has started), or start
+    one that lives as long as the block. Other addresses are joined. `options` are those of `ray.init`, such as num_cpus
+    for a cluster that is started or runtime_env for any. If this process is connected already, that connection is used
+    and kept.
+    """
+    if address is not None and not is_address(address):
+        raise ValueError(
+            f'the address of Ray must be "ray", "auto", "ray://host:10001" or "host:6379", got {address!r}'
+        )
+    ray = load()
+    if ray.is_initialized():
+        yield ray
+        return
+    directory = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # about Ray's own settings
+        warnings.filterwarnings("ignore", r"os\.fork", RuntimeWarning)  # JAX's: Ray forks only to start its programs
+        if address not in LOCAL:
+            _join(ray, str(address), options)
+        elif not _found_here() or not _joined(ray, options):
+            directory = _Directory()
+            defaults = {"include_dashboard": False, "_temp_dir": directory.path}
+            try:
+                ray.init(address="local", **{**_QUIET, **defaults, **options})
+            except BaseException:
+                directory.remove()
+                raise
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+        if directory is not None:
+            directory.remove()
+
+
+class _Directory:
+    """Where a cluster of our own keeps its files. They go with this process, however it ends."""
+
+    def __init__(self):
+        usual = tempfile.gettempdir()
+        self.path = tempfile.mkdtemp(prefix="gesmr-ray-", dir=usual if len(usual) <= _LONGEST else "/tmp")
+        command = [sys.executable, "-I", "-S", "-c", _SWEEP, self.path]
+        nobody = subprocess.DEVNULL
+        self._sweeper = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=nobody, stderr=nobody, start_new_session=True
+        )
+
+    def remove(self) -> None:
+        self._sweeper.communicate()
+
+
+_SWEEP = """
+import os, shutil, sys, time
+sys.stdin.read()  # until the other end is closed, by `remove` or by the end of the process
+for _ in range(100):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.1)  # somebody is still writing
+"""
+
+
+def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_SECONDS).close()  # Ray itself would try for minutes
+        ray.init(address=address, **{**_QUIET, **options})
+    except (OSError, OverflowError, RuntimeError) as error:
+        raise ConnectionError(f"no Ray cluster answers at {address!r}: {error}") from error
+
+
+def _joined(ray: Any, options: dict[str, Any]) -> bool:
+    shared = {name: value for name, value in options.items() if name in _SHARED}
+    try:
+        ray.init(address="auto", **{**_QUIET, **shared})
+    except ConnectionError:  # it is there no longer
+        return False
+    return True
+
+
+def _found_here() -> bool:
+    return "RAY_ADDRESS" in os.environ or Path("/tmp/ray/ray_current_cluster").exists()
