@@ -561,8 +561,7 @@ def test_as_a_method_of_scipy():
 
 BAD = {
     "no function": (lambda: minimize(3), TypeError, ["fun", "callable", "3"]),
-    "workers by number": (lambda: minimize(workers=4), ValueError, ["workers", "4", "map"]),
-    "workers by name": (lambda: minimize(workers="ray"), ValueError, ["workers", "'ray'"]),
+    "workers by name": (lambda: minimize(workers="bob"), ValueError, ["workers", "'bob'", "map"]),
     "workers and vectors": (lambda: minimize(many_by_numpy, vectorized=True, workers=map), ValueError, ["workers"]),
     "workers and jit": (lambda: minimize(by_jax, jit=True, workers=map), ValueError, ["jit", "workers"]),
     "jit of text": (lambda: minimize(jit="yes"), TypeError, ["jit", "'yes'"]),

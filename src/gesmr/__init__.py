@@ -24,6 +24,7 @@ from .minimize import minimize, scipy_method
 from .optimizer import Optimizer
 from .oracles import LAMR, OFMR
 from .watching import Checkpoint
+from .workers import Pool, Ray, WorkerError
 
 __all__ = [
     "GA",
@@ -44,8 +45,11 @@ __all__ = [
     "JSONLines",
     "OneFifth",
     "Optimizer",
+    "Pool",
     "Proposal",
+    "Ray",
     "State",
+    "WorkerError",
     "__version__",
     "analysis",
     "controller",

@@ -3,8 +3,9 @@
 import importlib
 import logging
 import os
-import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -49,21 +50,52 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    temporary = None
+    directory = None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # about Ray's own settings
+        warnings.filterwarnings("ignore", r"os\.fork", RuntimeWarning)  # JAX's: Ray forks only to start its programs
         if address not in LOCAL:
             _join(ray, str(address))
         elif not _found_here() or not _joined(ray):
-            temporary = tempfile.mkdtemp(prefix="gesmr-ray-")
-            defaults = {"include_dashboard": False, "_temp_dir": temporary}
-            ray.init(address="local", **{**_QUIET, **defaults, **options})
+            directory = _Directory()
+            defaults = {"include_dashboard": False, "_temp_dir": directory.path}
+            try:
+                ray.init(address="local", **{**_QUIET, **defaults, **options})
+            except BaseException:
+                directory.remove()
+                raise
     try:
         yield ray
     finally:
         ray.shutdown()
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+        if directory is not None:
+            directory.remove()
+
+
+class _Directory:
+    """Where a cluster of our own keeps its files. They go with this process, however it ends."""
+
+    def __init__(self):
+        self.path = tempfile.mkdtemp(prefix="gesmr-ray-")
+        command = [sys.executable, "-I", "-S", "-c", _SWEEP, self.path]
+        nobody = subprocess.DEVNULL
+        self._sweeper = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=nobody, stderr=nobody, start_new_session=True
+        )
+
+    def remove(self) -> None:
+        self._sweeper.communicate()
+
+
+_SWEEP = """
+import os, shutil, sys, time
+sys.stdin.read()  # until the other end is closed, by `remove` or by the end of the process
+for _ in range(100):
+    shutil.rmtree(sys.argv[1], ignore_errors=True)
+    if not os.path.exists(sys.argv[1]):
+        break
+    time.sleep(0.1)  # somebody is still writing
+"""
 
 
 def _join(ray: Any, address: str) -> None:

@@ -1,7 +1,6 @@
-"""Values of a population: by a compiled JAX function, by a plain Python function, by one of whole populations."""
+"""Values of a population: what gives them, and a JAX function that does, compiled with the search."""
 
 from collections.abc import Callable, Hashable
-from concurrent.futures import Executor
 from typing import Any, Protocol
 
 import jax
@@ -13,14 +12,12 @@ from jax.core import Tracer
 from . import _checks
 from ._pytree import pytree, static
 from .evolve import as_pytree
-from .setup import real_values
+from .plain import number
 from .space import Space, precision
-
-Map = Callable[[Callable, Any], Any]  # like the built-in map
 
 
 class Values(Protocol):
-    """What evaluates a population outside the compiled loop. Pools and clusters are other classes of this shape."""
+    """What evaluates a population outside the compiled loop."""
 
     path: str  # how, for the result
     errors: int  # evaluations that raised and count as the worst
@@ -28,6 +25,10 @@ class Values(Protocol):
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Values `f64[n]`, as the user's function gives them, of candidates `f[n, d]`; NaN where it raised."""
+        ...
+
+    def close(self) -> None:
+        """End what it has started."""
         ...
 
 
@@ -117,7 +118,7 @@ def probe(fun: Callable, args: tuple, x: Any, vectorized: bool, dtype: str) -> t
         value = fun(jax.tree.map(lambda leaf: leaf[None], x) if vectorized else x, *args)
         on_jax = isinstance(value, Tracer)
         known = not on_jax and np.shape(value) == ((1,) if vectorized else ())
-        found.append((on_jax, _number(value) if known else None))
+        found.append((on_jax, number(value) if known else None))
         return jnp.zeros(())
 
     try:
@@ -128,113 +129,6 @@ def probe(fun: Callable, args: tuple, x: Any, vectorized: bool, dtype: str) -> t
     return found[0]
 
 
-class PlainValues:
-    """A plain Python function of one solution or, `vectorized`, of many, called here or by a map-like."""
-
-    def __init__(
-        self,
-        fun: Callable,
-        args: tuple,
-        space: Space,
-        *,
-        vectorized: bool = False,
-        workers: Any = None,
-        batch_size: int | None = None,
-        on_error: str = "raise",
-        repeats: int = 1,
-        known: tuple[np.ndarray, float] | None = None,
-        why: str = "",
-    ):
-        self._map = map_of(workers)
-        if vectorized and workers not in (None, 1):
-            raise ValueError("workers and vectorized exclude each other: fun gets the whole population at once")
-        self._call = _Call(fun, args, space, on_error)
-        self._space, self._vectorized, self._batch_size, self._repeats = space, vectorized, batch_size, repeats
-        self._known = known  # a row whose value has been computed already
-        self.errors, self.first_error = 0, None
-        how = "python, vectorized" if vectorized else "python" if workers in (None, 1) else "python, mapped"
-        self.path = f"{how} ({why})" if why else how
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        total = np.zeros(len(rows))
-        for _ in range(self._repeats):
-            total += self._once(rows)
-        return total / self._repeats
-
-    def _once(self, rows: np.ndarray) -> np.ndarray:
-        values = np.full(len(rows), np.nan)
-        missing = np.ones(len(rows), bool)
-        if self._known is not None:
-            row, value = self._known
-            at = np.flatnonzero((rows == row).all(axis=1))[:1]
-            values[at], missing[at] = value, False
-            self._known = None
-        wanted = rows if missing.all() else rows[missing]
-        values[missing] = self._in_batches(wanted) if self._vectorized else self._one_by_one(wanted)
-        return values
-
-    def _one_by_one(self, rows: np.ndarray) -> np.ndarray:
-        outcomes = list(self._map(self._call, rows))
-        if len(outcomes) != len(rows):
-            raise ValueError(f"workers must return one value per candidate, got {len(outcomes)} for {len(rows)}")
-        self._note([error for _, error in outcomes if error is not None])
-        return np.array([value for value, _ in outcomes], np.float64)
-
-    def _in_batches(self, rows: np.ndarray) -> np.ndarray:
-        size = self._batch_size or max(len(rows), 1)
-        parts = [self._call.many(rows[start : start + size]) for start in range(0, len(rows), size)]
-        for values, error in parts:
-            self._note([error] * len(values) if error is not None else [])
-        return np.concatenate([values for values, _ in parts])
-
-    def _note(self, errors: list[str]) -> None:
-        self.errors += len(errors)
-        self.first_error = self.first_error or (errors[0] if errors else None)
-
-
-class _Call:
-    """One evaluation and what it raised. A class, so that it can be sent to other processes."""
-
-    def __init__(self, fun: Callable, args: tuple, space: Space, on_error: str):
-        self.fun, self.args, self.space, self.on_error = fun, args, space, on_error
-
-    def __call__(self, row: np.ndarray) -> tuple[float, str | None]:
-        try:
-            x = row.copy() if self.space.is_vector else self.space.solution(row)
-            return _number(self.fun(x, *self.args)), None
-        except Exception as error:
-            if self.on_error == "raise":
-                raise
-            return np.nan, f"{type(error).__name__}: {error}"
-
-    def many(self, rows: np.ndarray) -> tuple[np.ndarray, str | None]:
-        try:
-            values = self.fun(self.space.stacked(rows.copy()), *self.args)
-            return real_values("what fun returns", values, len(rows), "float64"), None
-        except Exception as error:
-            if self.on_error == "raise":
-                raise
-            return np.full(len(rows), np.nan), f"{type(error).__name__}: {error}"
-
-
-def map_of(workers: Any) -> Map:
-    """What evaluates many candidates: `workers` is None or 1, an Executor, or a callable like the built-in map."""
-    if workers is None or (isinstance(workers, int) and not isinstance(workers, bool) and workers == 1):
-        return _one_after_the_other
-    if isinstance(workers, Executor):
-        return workers.map
-    if not callable(workers):
-        raise ValueError(
-            "workers must be None, 1, a concurrent.futures.Executor or a callable like map "
-            f"(multiprocessing.Pool().map for instance), got {workers!r}"
-        )
-    return workers
-
-
-def _one_after_the_other(call: Callable, rows: Any) -> list:
-    return [call(row) for row in rows]  # not `map`, for which a StopIteration is the end
-
-
 def check_options(fun: Any, args: Any, on_error: str, batch_size: int | None) -> tuple:
     """`args` as a tuple; complains about what is not as it must be."""
     if not callable(fun):
@@ -243,22 +137,3 @@ def check_options(fun: Any, args: Any, on_error: str, batch_size: int | None) ->
     if batch_size is not None:
         _checks.integer("batch_size", batch_size, 1)
     return args if isinstance(args, tuple) else (args,)
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, float):
-        return value
-    array = np.asarray(value)
-    if array.size != 1 or isinstance(value, bool) or not (array.dtype.kind in "iuf" or _is_float(array.dtype)):
-        raise TypeError(f"fun must return one real number, got {_show(value, array)}")
-    return float(array.reshape(()))
-
-
-def _is_float(dtype: Any) -> bool:
-    return jnp.issubdtype(dtype, jnp.floating)  # bfloat16 and the like
-
-
-def _show(value: Any, array: np.ndarray) -> str:
-    if isinstance(value, np.ndarray | jax.Array):
-        return f"an array of shape {array.shape} and dtype {array.dtype}"
-    return f"{value!r} ({type(value).__name__})"

@@ -2,19 +2,22 @@
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from . import _checks, evaluate, setup
-from .evaluate import Compiled, PlainValues
+from .evaluate import Compiled
 from .optimizer import Optimizer
+from .plain import PlainValues
 from .setup import Setup
 from .space import precision
 from .steps import CompiledStep, PlainStep
 from .stopping import Limits
 from .watching import Watch, as_callbacks, as_checkpoint, is_compiled, read_if_resumed, resumed
+from .workers import crew_of, is_serial
 
 
 def minimize(
@@ -57,9 +60,10 @@ def minimize(
     What is minimised
         fun(x, *args): a number for a solution; NaN and infinities count as the worst. A JAX function is compiled
             together with the search (`jit=None` finds out, True insists, False calls it in Python every time). A
-            Python or NumPy function is called for one candidate after the other, or through `workers`: a callable
-            like `map`, or an Executor. With `vectorized=True` it gets ALL candidates at once, ROWS ARE CANDIDATES:
-            float[n, d] to float[n] (for a pytree: leaves with a leading axis of n), `batch_size` rows at a time.
+            Python or NumPy function is called for one candidate after the other, or by `workers`: a number of
+            processes, a `gesmr.Pool`, "ray", an address of Ray or a `gesmr.Ray`, an Executor or a callable like `map`.
+            With `vectorized=True` it gets ALL candidates at once, ROWS ARE CANDIDATES: float[n, d] to float[n] (for a
+            pytree: leaves with a leading axis of n), `batch_size` rows at a time.
         x0: a vector, or any pytree of floating-point arrays; itself a member of the first population.
         direction: "minimize" or "maximize".
         bounds: pairs (low, high) as scipy takes them, one pair for all, or a `gesmr.Bounds`, which also chooses between
@@ -115,7 +119,8 @@ def minimize(
     optimizer._path = how.path
     if how.compiled:
         return watch.run(optimizer, CompiledStep(optimizer, objective, batch_size, chunk, kept))
-    return watch.run(optimizer, PlainStep(optimizer, objective))
+    with closing(objective):
+        return watch.run(optimizer, PlainStep(optimizer, objective))
 
 
 _SETUP = ("bounds", "popsize", "controller", "rng", "seed", "init", "init_std", "direction", "dtype", "repeats",
@@ -144,8 +149,8 @@ class _How:
             raise TypeError(f"vectorized and keyed must be True or False, got {self.vectorized!r} and {self.keyed!r}")
         if self.jit not in (None, True, False):
             raise TypeError(f"jit must be None, True or False, got {self.jit!r}")
-        evaluate.map_of(self.workers)
-        serial = self.workers in (None, 1)
+        crew_of(self.workers)
+        serial = is_serial(self.workers)
         if self.jit and not serial:
             raise ValueError("jit and workers exclude each other: a compiled function is called for all at once")
         plain = setup.check(x0, **options)

@@ -1,0 +1,9 @@
+"""Evaluation by many: processes, a Ray cluster, executors and whatever is like `map`."""
+
+from .choice import crew_of, is_serial, map_of
+from .crew import Crew
+from .processes import Pool
+from .rays import Ray
+from .sending import WorkerError
+
+__all__ = ["Crew", "Pool", "Ray", "WorkerError", "crew_of", "is_serial", "map_of"]

@@ -1,0 +1,180 @@
+"""Workers that are actors of a Ray cluster, on this machine or on many."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from .. import _checks, _ray
+from .crew import Answered, Crew, Event, Lost, Ready, Refused, Transport, Unstarted
+from .remote import Evaluator
+from .sending import pack
+
+_GRAIN = 0.02
+_LOADING = 0  # not the number of a task
+_START_SECONDS = 60.0  # for the first worker of a cluster
+
+
+class Ray(Crew):
+    """Actors of a Ray cluster, one for each of its CPUs by default.
+
+    address: None, "ray" or "auto" for the cluster of this machine, or one that is started for as long as it is needed;
+        "ray://host:10001" or "host:6379" for another. If this process is connected to one already, that is used.
+    actors: how many.
+    cpus: of each. Fractions are allowed.
+    timeout, tries, chunk: as for `Pool`.
+    options: of `ray.init`, for a cluster that is started.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        actors: int | None = None,
+        cpus: float = 1,
+        timeout: float | None = None,
+        tries: int = 3,
+        chunk: int | None = None,
+        **options: Any,
+    ):
+        super().__init__(timeout, tries, chunk)
+        if address is not None and not _ray.is_address(address):
+            raise ValueError(f'address must be None, "ray", "auto", "ray://host:10001" or "host:6379", got {address!r}')
+        _checks.real("cpus", cpus, 0.0)
+        self.address, self.cpus, self.options = address, cpus, options
+        self.actors = None if actors is None else _checks.integer("actors", actors, 1)
+
+    def __str__(self) -> str:
+        return "actors of Ray" if self.actors is None else f"{self.actors} actors of Ray"
+
+    def pack(self, call: Any) -> bytes:
+        _ray.load()
+        from ray import cloudpickle  # noqa: PLC0415
+
+        return pack(call, cloudpickle)
+
+    def _connect(self) -> Transport:
+        return _Actors(self)
+
+
+class _Worker:
+    """One actor, seen from here."""
+
+    def __init__(self, handle: Any):
+        self.handle = handle
+        self.node: str | None = None  # where it is, once that is known
+
+
+class _Actors:
+    grain = _GRAIN
+
+    def __init__(self, options: Ray):
+        self._connection = _ray.connected(options.address, **options.options)
+        self._ray = ray = self._connection.__enter__()
+        self._objective: Any = None
+        self._workers: list[_Worker] = []
+        self._waiting: dict[Any, tuple[_Worker, int]] = {}  # for what, from whom, and the number of the task
+        self._since = time.monotonic()  # without any worker
+        try:
+            self.size = options.actors or max(int(ray.cluster_resources().get("CPU", 0) / options.cpus), 1)
+            self._class = ray.remote(num_cpus=options.cpus, max_restarts=0, max_task_retries=0)(_Actor)
+            for _ in range(self.size):
+                self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def load(self, objective: bytes) -> None:
+        self._objective = self._ray.put(objective)
+        self._waiting.clear()
+        self._since = time.monotonic()
+        for worker in self._workers:
+            self._load(worker)
+
+    def send(self, worker: _Worker, number: int, rows: np.ndarray) -> None:
+        self._waiting[worker.handle.evaluate.remote(np.ascontiguousarray(rows))] = (worker, number)
+
+    def wait(self, seconds: float) -> list[Event]:
+        pending = list(self._waiting)
+        found, _ = self._ray.wait(pending, num_returns=1, timeout=seconds)
+        if found and len(pending) > 1:  # and all others that are there
+            found, _ = self._ray.wait(pending, num_returns=len(pending), timeout=0)
+        return [self._event(reference) for reference in found] or self._none_started()
+
+    def end(self, worker: _Worker) -> None:
+        self._forget(worker)
+        self._start()
+
+    def close(self) -> None:
+        try:
+            for worker in list(self._workers):
+                self._forget(worker)
+        finally:
+            self._connection.__exit__(None, None, None)
+
+    def _start(self) -> None:
+        worker = _Worker(self._class.remote())
+        self._workers.append(worker)
+        if self._objective is not None:
+            self._load(worker)
+
+    def _load(self, worker: _Worker) -> None:
+        self._waiting[worker.handle.load.remote(self._objective)] = (worker, _LOADING)
+
+    def _event(self, reference: Any) -> Event:
+        worker, number = self._waiting.pop(reference)
+        errors = self._ray.exceptions
+        try:
+            found = self._ray.get(reference)
+        except (
+            errors.RayActorError,
+            errors.WorkerCrashedError,
+            errors.NodeDiedError,
+            errors.OutOfMemoryError,
+        ) as error:
+            started, blame = worker.node is not None, self._is_alive(worker.node)
+            self.end(worker)
+            why = f"its actor died: {_first_line(error)}"
+            return Lost(worker, why, blame) if started else Unstarted(worker, why)
+        except errors.RayError as error:
+            return Unstarted(worker, _first_line(error), final=True)
+        if number != _LOADING:
+            return Answered(worker, number, found)
+        worker.node, failure = found
+        return Ready(worker) if failure is None else Refused(worker, failure)
+
+    def _is_alive(self, node: str | None) -> bool:
+        return any(known["NodeID"] == node and known["Alive"] for known in self._ray.nodes())
+
+    def _none_started(self) -> list[Event]:
+        if any(worker.node is not None for worker in self._workers):
+            self._since = time.monotonic()
+        elif time.monotonic() - self._since > _START_SECONDS:
+            free = self._ray.available_resources().get("CPU", 0)
+            why = f"there has been none for {_START_SECONDS:g} s, and {free:g} CPUs of the cluster are free"
+            return [Unstarted(self._workers[0], why, final=True)]
+        return []
+
+    def _forget(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
+        self._waiting = {reference: what for reference, what in self._waiting.items() if what[0] is not worker}
+        self._ray.kill(worker.handle)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+class _Actor:
+    """At the other end."""
+
+    _evaluator: Any = None
+
+    def load(self, objective: bytes) -> tuple[str, bytes | None]:
+        import ray  # noqa: PLC0415
+
+        self._evaluator = Evaluator(objective)
+        return ray.get_runtime_context().get_node_id(), self._evaluator.failure
+
+    def evaluate(self, rows: np.ndarray) -> Any:
+        return self._evaluator(rows)

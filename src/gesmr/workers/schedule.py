@@ -1,0 +1,187 @@
+"""Who evaluates which candidates, and what is done when somebody is late or gone. No processes, no clock: pure logic.
+
+Candidates are handed out in ranges, large ones first. Those of a worker that was lost are tried again one by one, so
+that the one that killed it is found and the others keep their values. While somebody is idle and somebody else is late,
+the late one's candidates are evaluated twice, and the first answer counts.
+"""
+
+import math
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+_ROUNDS = 4  # ranges per worker if all were of the size of the first
+_LATE, _LATE_SECONDS = 3.0, 1.0  # times the expected, and at least: then others help
+_GONE, _GONE_SECONDS = 10.0, 10.0  # the same, for a worker whose answer nobody waits for
+
+
+class Answer(NamedTuple):
+    """What a worker says about a range."""
+
+    values: np.ndarray  # f64; fewer than candidates if there was a failure
+    errors: list[tuple[int, str]]  # of candidates that count as the worst: where in the range, and what they raised
+    seconds: float  # spent in the function
+    failure: bytes | None = None  # what the next one raised, packed
+
+
+@dataclass
+class Task:
+    """A range of candidates and who has it."""
+
+    number: int
+    rows: range
+    since: float
+    expected: float  # seconds; infinite if not known
+
+
+class Schedule:
+    def __init__(self, size: int, *, tries: int, timeout: float | None, chunk: int | None, grain: float):
+        self.size = size  # workers
+        self._tries, self._timeout, self._chunk = tries, timeout, chunk
+        self._grain = grain  # seconds a range should last
+        self._running: dict[Hashable, Task] = {}
+        self._number = 0  # of the last task: answers to those of an earlier population are recognised by it
+        self._seconds = self._evaluated = 0.0
+        self.begin(0, forgiving=False)
+
+    def begin(self, count: int, *, forgiving: bool) -> None:
+        """A new population. If `forgiving`, candidates that are given up have a value of NaN and do no more harm."""
+        self.values, self.errors = np.full(count, np.nan), {}
+        self.failure: tuple[int, bytes | str] | None = None  # the first candidate that failed, and why
+        self.spent = 0.0  # seconds in the function, by all workers
+        self._forgiving = forgiving
+        self._first = self._number + 1
+        self._done, self._copied = np.zeros(count, bool), np.zeros(count, bool)
+        self._losses = np.zeros(count, int)
+        self._next, self._end = 0, count  # what has not been handed out; candidates from `_end` on do not matter
+        self._again: deque[int] = deque()
+        self._seconds, self._evaluated = self._seconds / 2, self._evaluated / 2
+
+    @property
+    def done(self) -> bool:
+        return bool(self._done[: self._end].all())
+
+    def is_idle(self, worker: Hashable) -> bool:
+        return worker not in self._running
+
+    def hand_out(self, worker: Hashable, now: float) -> Task | None:
+        """The next range for an idle worker, if there is anything it can do."""
+        rows = self._again_one() or self._range() or self._copy(now)
+        if rows is None:
+            return None
+        self._number += 1
+        task = Task(self._number, rows, now, self._mean * len(rows) if self._evaluated else math.inf)
+        self._running[worker] = task
+        return task
+
+    def answered(self, worker: Hashable, number: int, answer: Answer) -> None:
+        """A worker is idle again; what it says counts unless somebody else was first."""
+        task = self._running.get(worker)
+        if task is None or task.number != number:
+            return
+        del self._running[worker]
+        self._seconds, self._evaluated = self._seconds + answer.seconds, self._evaluated + len(answer.values)
+        if number < self._first:
+            return
+        self.spent += answer.seconds
+        errors = dict(answer.errors)
+        for at, (row, value) in enumerate(zip(task.rows, answer.values, strict=False)):
+            if not self._done[row]:
+                self._done[row], self.values[row] = True, value
+                if at in errors:
+                    self.errors[row] = errors[at]
+        if answer.failure is not None:
+            self._fail(task.rows[len(answer.values)], answer.failure)
+
+    def lost(self, worker: Hashable, why: str, *, blame: bool = True) -> None:
+        """A worker is gone. Its candidates are tried again, those that it may be blamed on only so often."""
+        task = self._running.pop(worker, None)
+        if task is None or task.number < self._first:
+            return
+        elsewhere = {row for other in self._current() for row in other.rows}
+        for row in task.rows:
+            if self._done[row]:
+                continue
+            self._losses[row] += blame
+            if self._losses[row] >= self._tries:
+                self._give_up(row, f"{why}, in the last of {self._tries} tries")
+            elif row not in elsewhere and row not in self._again:
+                self._again.append(row)
+
+    def overdue(self, now: float) -> list[tuple[Hashable, str]]:
+        """Workers that should be ended, and why: their time is up, or nobody waits for them and they do not return."""
+        found = []
+        for worker, task in self._running.items():
+            lasted, known = now - task.since, math.isfinite(task.expected)
+            if task.number >= self._first and not self._done[task.rows.start : task.rows.stop].all():
+                more = 2 * task.expected if known and len(task.rows) > 1 else 0.0
+                if self._timeout is not None and lasted > self._timeout + more:
+                    found.append((worker, f"no answer within {self._timeout:g} s"))
+            elif lasted > max(_GONE * (task.expected if known else 0.0), _GONE_SECONDS):
+                found.append((worker, "overtaken by another"))
+        return found
+
+    def next_deadline(self) -> float:
+        """When the first time is up; infinite if it never is."""
+        if self._timeout is None:
+            return math.inf
+        return min((task.since + self._timeout for task in self._current()), default=math.inf)
+
+    @property
+    def _mean(self) -> float:
+        return self._seconds / self._evaluated
+
+    def _current(self) -> list[Task]:
+        return [task for task in self._running.values() if task.number >= self._first]
+
+    def _again_one(self) -> range | None:
+        while self._again:
+            row = self._again.popleft()
+            if not self._done[row] and row < self._end:
+                return range(row, row + 1)
+        return None
+
+    def _range(self) -> range | None:
+        left = self._end - self._next
+        if left <= 0:
+            return None
+        start, self._next = self._next, self._next + min(left, self._length(left))
+        return range(start, self._next)
+
+    def _length(self, left: int) -> int:
+        """Large ranges cost less, small ones do not keep the others waiting at the end: smaller and smaller ones."""
+        if self._chunk is not None:
+            return self._chunk
+        length = math.ceil(left / (_ROUNDS * self.size))
+        if not self._evaluated:
+            return 1 if self._timeout is not None else length
+        mean = max(self._mean, 1e-9)
+        length = min(max(length, math.ceil(self._grain / mean)), math.ceil(len(self._done) / self.size))
+        return length if self._timeout is None else max(1, min(length, int(self._timeout / mean)))
+
+    def _copy(self, now: float) -> range | None:
+        """A candidate of somebody who is late."""
+        if not self._evaluated:
+            return None
+        for task in self._current():
+            expected = self._mean * len(task.rows)
+            if now - task.since > max(_LATE * expected, _LATE_SECONDS):
+                for row in task.rows:
+                    if not self._done[row] and not self._copied[row] and row < self._end:
+                        self._copied[row] = True
+                        return range(row, row + 1)
+        return None
+
+    def _give_up(self, row: int, why: str) -> None:
+        if self._forgiving:
+            self._done[row], self.errors[row] = True, why
+        else:
+            self._fail(row, why)
+
+    def _fail(self, row: int, why: bytes | str) -> None:
+        """The run ends with this, unless an earlier candidate fails too: as it would one after the other."""
+        if row < self._end:
+            self._end, self.failure = row, (row, why)

@@ -1,0 +1,372 @@
+"""Evaluation by processes: the same values, and what happens when workers fail."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import gesmr
+import misbehaving
+from gesmr import space
+from gesmr.plain import PlainValues
+from gesmr.workers import Pool
+from misbehaving import BAD, asleep, sphere
+from refusals import assert_refused
+
+ROWS = np.arange(40.0).reshape(20, 2)  # the bad one is the eighth
+SPHERES = np.sum(ROWS**2, axis=1)
+INNOCENT = ROWS[:, 0] != BAD
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with Pool(2) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def hasty():
+    """A pool whose workers do not have much time."""
+    with Pool(2, timeout=0.5) as pool:
+        yield pool
+
+
+def values(workers, fun, *args, on_error="raise"):
+    """What evaluates, and the values of ROWS."""
+    by = PlainValues(fun, args, space.of(ROWS[0])[0], workers=workers, on_error=on_error)
+    return by, by(ROWS)
+
+
+def minimize(fun=sphere, x0=(1.0, 2.0, 3.0), **options):
+    return gesmr.minimize(fun, x0, **{"maxiter": 3, "popsize": 13, "rng": 0, "jit": False, **options})
+
+
+def assert_same(result, other):
+    jax.tree.map(np.testing.assert_array_equal, result.population, other.population)
+    np.testing.assert_array_equal(result.population_fitness, other.population_fitness)
+    assert (result.fun, result.nfev, result.errors) == (other.fun, other.nfev, other.errors)
+
+
+# Results
+
+
+OPTIONS = {
+    "plain": {},
+    "repeated": {"repeats": 2, "direction": "maximize"},
+    "evaluated again": {"reevaluate": "parents"},
+    "in single precision": {"dtype": "float32"},
+    "a tree": {"fun": misbehaving.tree_sphere, "x0": {"a": np.ones(2), "b": np.ones((2, 2))}, "args": (2.0,)},
+    "with errors": {"fun": misbehaving.raises, "x0": (BAD, 1.0), "on_error": "worst"},
+}
+
+
+SLOW = ("evaluated again", "in single precision", "a tree")
+
+
+@pytest.mark.filterwarnings("ignore:fun raised")
+@pytest.mark.parametrize(
+    "name", ["plain", "repeated", "with errors", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
+def test_results_are_those_of_no_workers(pool, name):
+    options = {key: value for key, value in OPTIONS[name].items() if key not in ("fun", "x0")}
+    start = {key: value for key, value in OPTIONS[name].items() if key in ("fun", "x0")}
+    result = minimize(**start, workers=pool, **options)
+    assert result.path == "python, 2 processes"
+    assert_same(result, minimize(**start, **options))
+
+
+def test_functions_that_have_no_name_are_sent_by_cloudpickle(pool):
+    pytest.importorskip("cloudpickle")
+    shift = np.arange(3.0)
+    assert_same(minimize(lambda x: sphere(x - shift), workers=pool), minimize(lambda x: sphere(x - shift)))
+
+
+def test_processes_stay_for_the_next_call(pool):
+    before = {worker.process.pid for worker in pool._team.transport._workers}
+    minimize(workers=pool)
+    assert {worker.process.pid for worker in pool._team.transport._workers} == before
+
+
+@pytest.mark.parametrize("ways", [(False, True), (True, False)])
+def test_a_run_goes_on_with_other_workers(pool, tmp_path, ways):
+    for generations, parallel in zip((2, 5), ways, strict=True):
+        options = {"workers": pool} if parallel else {}
+        result = minimize(maxiter=generations, checkpoint=tmp_path / "run.npz", resume=True, **options)
+    assert_same(result, minimize(maxiter=5))
+
+
+# Failures
+
+
+def test_exceptions_come_back_as_they_are_the_first_one_first(pool):
+    with pytest.raises(ZeroDivisionError, match="at 14") as error:
+        values(pool, misbehaving.raises)
+    assert "misbehaving.py" in error.value.__notes__[0]
+    np.testing.assert_array_equal(values(pool, sphere)[1], SPHERES)  # the pool is as good as new
+
+
+def test_exceptions_that_cannot_be_sent_come_back_as_text(pool):
+    with pytest.raises(gesmr.WorkerError, match="StubbornError: 1 and 2"):
+        values(pool, misbehaving.raises_stubbornly)
+
+
+def test_a_worker_that_wants_to_exit_ends_the_program_as_it_would_without(pool):
+    with pytest.raises(SystemExit):
+        values(pool, misbehaving.exits)
+
+
+@pytest.mark.parametrize("fun", [misbehaving.text, misbehaving.array, misbehaving.raises])
+def test_errors_are_treated_as_without_workers(pool, fun):
+    errors = []
+    for workers in (None, pool):
+        with pytest.raises((TypeError, ZeroDivisionError)) as error:
+            values(workers, fun)
+        errors.append((type(error.value), str(error.value)))
+    assert errors[0] == errors[1]
+    (alone, expected), (by, found) = values(None, fun, on_error="worst"), values(pool, fun, on_error="worst")
+    np.testing.assert_array_equal(found, expected)
+    assert (by.errors, by.first_error) == (alone.errors, alone.first_error)
+    assert alone.errors > 0
+
+
+def test_a_candidate_that_kills_workers_is_given_up_after_three_tries(pool, tmp_path):
+    by, found = values(pool, misbehaving.dies, tmp_path / "calls", on_error="worst")
+    np.testing.assert_array_equal(found, np.where(INNOCENT, SPHERES, np.nan))
+    assert by.errors == 1
+    assert by.first_error == "its process was killed by SIGKILL, in the last of 3 tries"
+    assert (tmp_path / "calls").read_text() == "xxx"
+
+
+@pytest.mark.slow
+def test_a_candidate_that_kills_workers_is_an_error(pool, tmp_path):
+    with pytest.raises(gesmr.WorkerError, match="candidate 7: its process was killed by SIGKILL"):
+        values(pool, misbehaving.dies, tmp_path / "calls")
+
+
+def test_a_worker_that_dies_by_a_signal_is_replaced_and_nothing_is_lost(pool, tmp_path):
+    by, found = values(pool, misbehaving.dies_once, tmp_path / "calls")
+    np.testing.assert_array_equal(found, SPHERES)
+    assert by.errors == 0
+    assert (tmp_path / "calls").read_text() == "xx"
+
+
+def test_a_worker_that_hangs_is_replaced_and_nothing_is_lost(hasty, tmp_path):
+    by, found = values(hasty, misbehaving.hangs_once, tmp_path / "calls")
+    np.testing.assert_array_equal(found, SPHERES)
+    assert by.errors == 0
+
+
+@pytest.mark.slow
+def test_a_candidate_that_always_hangs_is_given_up(hasty, tmp_path):
+    by, found = values(hasty, misbehaving.hangs, tmp_path / "calls", on_error="worst")
+    np.testing.assert_array_equal(found, np.where(INNOCENT, SPHERES, np.nan))
+    assert (by.errors, by.first_error) == (1, "no answer within 0.5 s, in the last of 3 tries")
+    assert (tmp_path / "calls").read_text() == "xxx"
+
+
+@pytest.mark.slow
+def test_programs_that_fun_has_started_end_with_their_worker(hasty, tmp_path):
+    values(hasty, misbehaving.starts_a_program, tmp_path / "programs", on_error="worst")
+    programs = (tmp_path / "programs").read_text().split()
+    assert len(programs) == 3
+    assert not [program for program in programs if is_running(program)]
+
+
+@pytest.mark.slow
+def test_idle_workers_help_late_ones(pool, tmp_path):
+    """Without a timeout: the first attempt hangs, a copy of it answers."""
+    values(pool, asleep, 0.001)
+    start = time.monotonic()
+    _, found = values(pool, misbehaving.hangs_once, tmp_path / "calls")
+    np.testing.assert_array_equal(found, SPHERES)
+    assert time.monotonic() - start < 60
+    _, found = values(pool, sphere)  # the one that hangs has another function to load, and is replaced
+    np.testing.assert_array_equal(found, SPHERES)
+
+
+def test_what_cannot_be_sent_is_said_before_anything_is_started():
+    pool = Pool(2)
+    with pytest.raises(TypeError, match=r"args\[1\] \(a lock\) cannot be sent to workers.*pickle"):
+        minimize(args=(1, threading.Lock()), workers=pool)
+    assert pool._team is None
+
+
+def test_what_cannot_be_loaded_is_said_before_any_work(pool):
+    with pytest.raises(gesmr.WorkerError, match="a worker cannot load fun: ImportError: not here"):
+        minimize(misbehaving.Unloadable(), workers=pool)
+
+
+def test_workers_that_slow_a_run_down_are_warned_about(pool):
+    with pytest.warns(RuntimeWarning, match="2 processes are slower than none: 10 generations took .* s, of which fun"):
+        minimize(workers=pool, maxiter=20)
+
+
+def test_a_pool_does_one_thing_at_a_time(pool):
+    with pool._busy, pytest.raises(RuntimeError, match="a Pool of its own"):
+        minimize(workers=pool)
+
+
+REFUSED = {
+    "none at all": (lambda: minimize(workers=0), ValueError, ["workers", "0", "number of processes"]),
+    "a negative number": (lambda: minimize(workers=-2), ValueError, ["workers", "-2"]),
+    "a fraction": (lambda: minimize(workers=1.5), ValueError, ["workers", "1.5"]),
+    "a truth": (lambda: minimize(workers=True), ValueError, ["workers", "True"]),
+    "a name": (lambda: minimize(workers="bob"), ValueError, ["workers", "'bob'", "ray://host:10001"]),
+    "a class": (lambda: minimize(workers=Pool), ValueError, ["workers", "Pool"]),
+    "too many": (lambda: minimize(workers=10**9), ValueError, ["processes", "1024", "1000000000"]),
+    "no processes": (lambda: Pool(0), ValueError, ["processes", "0"]),
+    "no time": (lambda: Pool(timeout=0), ValueError, ["timeout", "above 0", "0"]),
+    "no tries": (lambda: Pool(tries=0), ValueError, ["tries", "0"]),
+    "empty chunks": (lambda: Pool(chunk=0), ValueError, ["chunk", "0"]),
+    "vectors": (lambda: minimize(vectorized=True, workers=2), ValueError, ["workers", "vectorized"]),
+    "compiled": (lambda: minimize(jit=True, workers=2), ValueError, ["workers", "jit"]),
+    "another place": (lambda: gesmr.Ray("somewhere"), ValueError, ["address", "'somewhere'", "host:6379"]),
+    "no actors": (lambda: gesmr.Ray(actors=0), ValueError, ["actors", "0"]),
+    "no share": (lambda: gesmr.Ray(cpus=0), ValueError, ["cpus", "0"]),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    assert_refused(*REFUSED[name])
+
+
+# Other people's workers
+
+
+@pytest.mark.slow
+def test_executors_and_pools_of_the_standard_library():
+    expected = minimize()
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+        assert_same(minimize(workers=executor), expected)
+    with get_context("spawn").Pool(2) as pool:
+        assert_same(minimize(workers=pool.map), expected)
+
+
+# Leaks
+
+
+def is_running(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def marked(mark):
+    """Processes with this mark in their environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (place / "environ").read_bytes() and is_running(place.name):
+                found.append((int(place.name), (place / "cmdline").read_text().replace("\0", " ")))
+        except OSError:
+            continue
+    return found
+
+
+def wait_until(condition, seconds=60.0):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "this took too long"
+        time.sleep(0.05)
+
+
+SCRIPT = """
+import sys, time
+import numpy as np
+import gesmr
+
+
+def fun(x, way, mark):
+    if way != "success":
+        open(mark, "a").write("x")
+    if way == "error":
+        raise ZeroDivisionError
+    if way in ("interrupt", "kill"):
+        time.sleep(1000)
+    return float(np.sum(x**2))
+
+
+if __name__ == "__main__":
+    workers, way, mark = sys.argv[1:]
+    workers = gesmr.Ray(num_cpus=2, object_store_memory=10**8) if workers == "ray" else int(workers)
+    result = gesmr.minimize(fun, np.ones(3), args=(way, mark), popsize=13, maxiter=2, workers=workers, rng=0)
+    print(result.message)
+"""
+
+
+class Program:
+    """A script in a process of its own, with a temporary directory of its own and a mark that its children inherit."""
+
+    def __init__(self, directory, *arguments, source=SCRIPT):
+        script, self.temporary = directory / "script.py", directory / "t"
+        script.write_text(source)
+        self.temporary.mkdir()
+        self.mark = f"GESMR_MARK={directory}"
+        self.shared = set(os.listdir("/dev/shm"))
+        path = os.pathsep.join([str(Path(gesmr.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+        environment = {"GESMR_MARK": str(directory), "TMPDIR": str(self.temporary), "PYTHONPATH": path}
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), *map(str, arguments)],
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def finish(self):
+        return (*self.process.communicate(timeout=120), self.process.returncode)
+
+    def assert_nothing_left(self):
+        wait_until(lambda: not marked(self.mark))
+        wait_until(lambda: not os.listdir(self.temporary))
+        assert set(os.listdir("/dev/shm")) <= self.shared
+
+
+WAYS = ["success", "error", "interrupt", "kill"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("workers", ["2", "ray"])
+def test_nothing_is_left_behind(tmp_path_factory, workers, way):
+    directory = tmp_path_factory.mktemp("g")  # a short name: sockets are in it
+    calls = directory / "calls"
+    program = Program(directory, workers, way, calls)
+    if way in ("interrupt", "kill"):
+        wait_until(calls.exists)  # it is in the middle of something
+        assert len(marked(program.mark)) > 2
+    if way == "interrupt":
+        os.killpg(program.process.pid, 2)  # as a terminal does
+    elif way == "kill":
+        program.process.kill()
+    out, err, status = program.finish()
+    expected = {"success": (0, "2 generations"), "error": (1, ""), "interrupt": (0, "nterrupted"), "kill": (-9, "")}[
+        way
+    ]
+    assert status == expected[0], err
+    assert expected[1] in out
+    assert ("ZeroDivisionError" in err) == (way == "error")
+    assert "Traceback" not in err or way == "error"
+    program.assert_nothing_left()
+
+
+@pytest.mark.slow
+def test_a_script_that_would_start_workers_in_workers_gets_one_clear_error(tmp_path):
+    source = "import gesmr\nfrom misbehaving import sphere\ngesmr.minimize(sphere, [1.0], workers=2)\n"
+    source = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n{source}"
+    _, err, status = Program(tmp_path, source=source).finish()
+    assert status == 1
+    assert err.count("Traceback") == 1
+    assert 'put what the script does below `if __name__ == "__main__":`' in err
