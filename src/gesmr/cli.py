@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -44,7 +44,14 @@ Shifted = Annotated[bool, typer.Option("--shifted", help="With every optimum mov
 Out = Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")]
 To = Annotated[Path | None, typer.Option(help="Where to write; default: beside the results.", metavar="DIR")]
 Rows = Annotated[list[str] | None, typer.Option("--row", help="A row, as in ackley,100,10; may be repeated.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Groups that run at the same time.", metavar="N")]
+Devices = Annotated[int | None, typer.Option(help="Devices to compute on; default: all.", metavar="N")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Groups that run at the same time on each device.", metavar="N")
+]
+Ray = Annotated[bool, typer.Option("--ray", help="Compute on the nodes of a Ray cluster.")]
+Address = Annotated[
+    str | None, typer.Option(help="Of the Ray cluster, as in host:6379; default: the one that runs here.")
+]
 
 
 def _command(parent: typer.Typer, name: str) -> Callable[[Callable], Callable]:
@@ -85,7 +92,10 @@ def run(
     images: Images = None,
     init: Init = None,
     out: Out = None,
+    devices: Devices = None,
     threads: Threads = None,
+    ray: Ray = False,
+    address: Address = None,
 ) -> None:
     """Compute what is missing of a study. Killed and started again, it goes on where it was."""
     selection = Selection(
@@ -99,7 +109,7 @@ def run(
         images=images,
         init=init,
     )
-    _run(_study(name), selection, _directory(out, profile), threads)
+    _run(_study(name), selection, _directory(out, profile), _where(devices, threads, ray, address))
 
 
 @_command(study_app, "reproduce")
@@ -109,7 +119,10 @@ def reproduce(
     seeds: Seeds = None,
     shifted: Shifted = False,
     out: Out = None,
+    devices: Devices = None,
     threads: Threads = None,
+    ray: Ray = False,
+    address: Address = None,
 ) -> None:
     """Run a study, then print its tables and the verdicts on the paper's claims, and write figures and the report."""
     from .lab import claims
@@ -118,7 +131,9 @@ def reproduce(
     from .lab.views import Options
 
     study, directory, console = _study(name), _directory(out, profile), _console()
-    computed = _run(study, Selection(profile, seeds, shifted=shifted), directory, threads)
+    computed = _run(
+        study, Selection(profile, seeds, shifted=shifted), directory, _where(devices, threads, ray, address)
+    )
     store, view, options = Store(directory / name), VIEWS[name], Options(shifted)
     view.tables(store, options, _beside(directory, name, "tables", shifted), console)
     figures = _beside(directory, name, "figures", shifted)
@@ -292,9 +307,22 @@ def write_report(
     _console().print(f"report: {_report(directory)}", highlight=False, soft_wrap=True)
 
 
-def _run(study: Study, selection: Selection, directory: Path, threads: int | None) -> int:
+def _where(devices: int | None, threads: int | None, ray: bool, address: str | None) -> Callable[..., int]:
+    """What computes the missing runs of a study: the devices of this machine, or a cluster."""
+    from ._ray import is_address
+    from .lab import ray_runner, runner
+
+    if ray or address is not None:
+        if devices is not None:
+            raise LabError("--devices is for this machine, and --ray takes all devices of its nodes: choose one")
+        if address is not None and not is_address(address):
+            raise LabError(f'--address must be "auto", "ray://host:10001" or "host:6379", got {address!r}')
+        return partial(ray_runner.run, threads=threads, address=address)
+    return partial(runner.run, devices=devices, threads=threads)
+
+
+def _run(study: Study, selection: Selection, directory: Path, compute: Callable[..., int]) -> int:
     """Run what is missing; how many runs that were."""
-    from .lab import runner
     from .lab.store import Store, check_home
 
     console = Console(stderr=True)
@@ -305,8 +333,9 @@ def _run(study: Study, selection: Selection, directory: Path, threads: int | Non
     check_home(directory)
     store = Store(directory / study.name, create=True, warn=lambda line: console.print(line, style="yellow"))
     try:
-        computed = runner.run(study, specs, store, console=console, threads=threads)
-    except (ModuleNotFoundError, DatasetError) as error:  # an extra that is not installed, images that are not there
+        computed = compute(study, specs, store, console=console)
+    # An extra that is not installed, images that are not there, an address where no cluster answers
+    except (ModuleNotFoundError, DatasetError, ConnectionError) as error:
         raise LabError(str(error)) from error
     there = "all there already" if not computed else f"{computed} computed now"
     console.print(f"{study.name}: {len(specs)} runs in {store.directory}, {there}", highlight=False, soft_wrap=True)

@@ -7,36 +7,62 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 
 from ..studies import Program
 
+Device = Any  # jax.Device, which type checkers take for a variable
+
 
 class Programs:
-    """Compiles what is requested, in the order of the requests, in `threads` threads; equal programs once."""
+    """Compiles what is requested, in the order of the requests, in `threads` threads; equal programs once per device.
+
+    A program is for the device it was compiled on. Other devices that need it wait until the first one has it, and
+    then mostly find it in the cache on disk.
+    """
 
     def __init__(self, threads: int):
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="compile")
-        self._futures: dict[Hashable, Future[Callable]] = {}
+        self._first: dict[Hashable, tuple[Device, Future[Callable]]] = {}
+        self._again: dict[tuple[Hashable, Device], Future[Callable]] = {}
         self._lock = threading.Lock()
 
-    def request(self, programs: Sequence[Program]) -> None:
+    def request(self, programs: Sequence[Program], device: Device = None) -> None:
         with self._lock:
             for program in programs:
-                if program not in self._futures:
-                    self._futures[program] = self._pool.submit(program.compile)
+                if program not in self._first:
+                    self._first[program] = device, self._pool.submit(_compile, program, device)
 
-    def __call__(self, program: Program) -> Callable:
-        """The compiled program, once it is there."""
-        self.request([program])
-        return self._futures[program].result()
+    def __call__(self, program: Program, device: Device = None) -> Callable:
+        """The compiled program for a device (None: JAX's default), once it is there."""
+        self.request([program], device)
+        first, future = self._first[program]
+        compiled = future.result()
+        return compiled if first == device else self._compile_again(program, device)
+
+    def _compile_again(self, program: Program, device: Device) -> Callable:
+        with self._lock:
+            mine = (program, device) not in self._again
+            future = self._again.setdefault((program, device), Future())
+        if mine:
+            try:
+                future.set_result(_compile(program, device))
+            except BaseException as error:
+                future.set_exception(error)
+        return future.result()
 
     def __enter__(self) -> "Programs":
         return self
 
     def __exit__(self, *_) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _compile(program: Program, device: Device) -> Callable:
+    with jax.default_device(device):
+        return program.compile()
 
 
 def use_cache() -> None:

@@ -17,6 +17,7 @@ class Display(Protocol):
     def worked(self, work: float) -> None: ...
     def finished(self, label: str, seconds: float) -> None: ...
     def skipped(self, label: str, work: float) -> None: ...  # another process computed it
+    def lost(self, label: str) -> None: ...  # the node that computed it; it will be started again
 
 
 def display(console: Console, groups: int, work: float) -> Display:
@@ -57,16 +58,22 @@ class LiveDisplay:
         self._progress.advance(self._task, work)
 
     def finished(self, label: str, seconds: float) -> None:
-        with self._lock:
-            self._running.remove(label)
-            done = self._progress.tasks[self._task].fields["done"] + 1
-            waiting = self._running[0] if self._running else ""
-            self._progress.update(self._task, description=waiting, done=done)
+        self._ended(label, 1)
 
     def skipped(self, label: str, work: float) -> None:
         self.started(label)
         self.worked(work)
         self.finished(label, 0.0)
+
+    def lost(self, label: str) -> None:
+        self._ended(label, 0)
+
+    def _ended(self, label: str, done: int) -> None:
+        with self._lock:
+            self._running.remove(label)
+            waiting = self._running[0] if self._running else ""
+            done += self._progress.tasks[self._task].fields["done"]
+            self._progress.update(self._task, description=waiting, done=done)
 
 
 class PlainDisplay:
@@ -93,11 +100,17 @@ class PlainDisplay:
             left = elapsed * (self._work / self._worked - 1) if self._worked else 0.0
             line = f"[{self._done}/{self._groups}] {label}: {seconds:.1f} s; {self._worked / elapsed:.2g} genes/s"
             line += f", about {max(left, 0):.0f} s left" if self._done < self._groups else f", {elapsed:.0f} s in all"
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._print(line)
 
     def skipped(self, label: str, work: float) -> None:
         self.worked(work)
         self.finished(f"{label}, by another process", 0.0)
+
+    def lost(self, label: str) -> None:
+        self._print(f"{label}: its node was lost, and another one will compute it")
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 class _Rate(ProgressColumn):

@@ -19,7 +19,7 @@ from ..claims import Claim, Verdict
 from .base import Chapter, Outcome
 
 _MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNDECIDED: "?"}
-_PER_GROUP = ("label", "seconds")  # what of a provenance is not the machine's
+_PER_GROUP = ("label", "seconds", "on")  # what of a provenance is not the machine's
 
 
 def render(chapters: Sequence[Chapter], directory: Path) -> str:

@@ -1,0 +1,74 @@
+"""A study of a few small groups, in a module that workers can import; some fail, wait or end their process."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import jax
+import numpy as np
+
+from gesmr.studies import Selection
+from gesmr.studies.lanes import compile_for, shape
+
+
+@dataclass(frozen=True)
+class Power:
+    """One piece of work; `what` happens before it is done."""
+
+    number: int
+    what: str = ""
+    kind: ClassVar[str] = "power"
+
+
+@dataclass(frozen=True)
+class Sine:
+    """The one program of all groups."""
+
+    def compile(self) -> Callable:
+        return compile_for(lambda x: jax.numpy.sin(x) @ x, shape(1000))
+
+
+@dataclass(frozen=True)
+class PowerGroup:
+    spec: Power
+    alone: ClassVar[bool] = False
+    programs: ClassVar[list] = [Sine()]
+    work: ClassVar[float] = 2.0
+
+    @property
+    def label(self) -> str:
+        return f"power {self.spec.number}"
+
+    @property
+    def specs(self) -> list[Power]:
+        return [self.spec]
+
+    def run(self, compiled, tick):
+        tick(1.0)
+        word, _, path = self.spec.what.partition(":")
+        if word == "raise":
+            raise ArithmeticError("no power")
+        if word == "exit":
+            os._exit(1)
+        while word == "wait" and not Path(path).exists():
+            Path(f"{path}.{os.getpid()}").touch()
+            time.sleep(0.01)
+            tick(0.0)
+        value = compiled(Sine())(np.arange(1000, dtype=np.float32) / (1 + self.spec.number))
+        tick(1.0)
+        return {"value": np.asarray(value)[None]}
+
+
+class SmallStudy:
+    name: ClassVar[str] = "small"
+    title: ClassVar[str] = "a small study"
+    profiles: ClassVar[tuple[str, ...]] = ("quick",)
+
+    def specs(self, selection: Selection | None = None):
+        return [Power(number) for number in range(8)]
+
+    def groups(self, specs, memory):
+        return [PowerGroup(spec) for spec in specs]
