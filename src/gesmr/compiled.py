@@ -20,6 +20,7 @@ from .storage import packed, unpacked
 
 _OBJECTIVE = np.uint32(2**29 + 1)  # keys of a random objective are at (this, generation)
 _BEFORE_THE_FIRST = np.uint32(2**29 + 2)
+_BLOCK = 16  # generations that a GPU runs without asking whether to go on
 
 
 class Counts(NamedTuple):
@@ -67,10 +68,11 @@ def _run(
     """
     genes = None if spread is None else spread.genes
 
-    def unfinished(chunk: Chunk) -> Array:
-        counts = chunk.counts
-        going_on = (counts.best > rules.target) & (counts.stale < rules.patience)
-        return going_on & (counts.blind < rules.blind_patience) & (chunk.generations < rules.generations)
+    def unfinished(chunk: Chunk, ahead: int = 1) -> Array:
+        """Whether another `ahead` generations will be run, whatever they find; but for the target."""
+        counts, more = chunk.counts, ahead - 1
+        going_on = (counts.best > rules.target) & (counts.stale + more < rules.patience)
+        return going_on & (counts.blind + more < rules.blind_patience) & (chunk.generations + more < rules.generations)
 
     def generation(chunk: Chunk) -> Chunk:
         state, counts, done = chunk.state, chunk.counts, chunk.generations
@@ -88,9 +90,16 @@ def _run(
         record = chunk.elite.at[done].set(best), chunk.log_rate.at[done].set(log_rate.astype(chunk.log_rate.dtype))
         return Chunk(state, Counts(lowest, stale, blind, elite_count), done + 1, *record)
 
+    def block(chunk: Chunk) -> Chunk:
+        # A GPU asks the host before every turn of a loop of unknown length, and copies the population back after each
+        # turn of one generation: a known length and two generations per turn spare it both, as in `evolve`.
+        return lax.fori_loop(0, _BLOCK, lambda _, chunk: generation(chunk), chunk, unroll=2)
+
     empty = jnp.zeros(length, rest.fitness.dtype)
-    start = Chunk(rest._replace(population=packed(population)), counts, jnp.int32(0), empty, empty)
-    chunk = lax.while_loop(unfinished, generation, start)
+    chunk = Chunk(rest._replace(population=packed(population)), counts, jnp.int32(0), empty, empty)
+    if jax.default_backend() != "cpu":
+        chunk = lax.while_loop(lambda chunk: (rules.target == -jnp.inf) & unfinished(chunk, _BLOCK), block, chunk)
+    chunk = lax.while_loop(unfinished, generation, chunk)
     last = unpacked(chunk.state.population, population.dtype)
     return chunk._replace(state=chunk.state._replace(population=last))
 
