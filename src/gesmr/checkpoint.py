@@ -122,7 +122,7 @@ def _describe(checked: Setup) -> dict[str, Any]:
         "x64": bool(jax.config.jax_enable_x64) or space.dtype == "float64",  # type: ignore[attr-defined]
         "popsize": checked.popsize,
         "controller": checked.controller if isinstance(checked.controller, str) else describe(checked.controller),
-        "truncation": checked.ga(0).truncation,
+        "truncation": checked.truncation,
         "seed": checked.seed,
         "bounds": None if checked.bounds is None else checked.bounds.handling,
         **{name: getattr(checked, name) for name in _PLAIN},
@@ -152,6 +152,7 @@ def _rebuild(described: dict[str, Any], arrays: dict[str, np.ndarray], x0: Any, 
         popsize=described["popsize"],
         rng=described["seed"],
         controller=_controller(given) if isinstance(given, dict) else given,
+        truncation=described["truncation"],
         **{name: described[name] for name in _PLAIN},
     )
     bounds = (

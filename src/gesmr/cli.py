@@ -237,6 +237,7 @@ def minimize_function(
     init_std: Annotated[float | None, typer.Option(help="Spread of the first population around x0.")] = None,
     popsize: Annotated[int | None, typer.Option(help="Members of the population.")] = None,
     controller: Annotated[str | None, typer.Option(help="How the rate is chosen: GESMR, SAMR, 15MR …")] = None,
+    truncation: Annotated[float | None, typer.Option(help="The share of members that may become parents.")] = None,
     seed: Annotated[int | None, typer.Option(help="Repeats a run.")] = None,
     maxiter: Annotated[int | None, typer.Option(help="Generations.")] = None,
     maxfun: Annotated[int | None, typer.Option(help="Evaluations, never exceeded.")] = None,
@@ -264,7 +265,8 @@ def minimize_function(
     from .lab.loading import load_callable
 
     limits = {"maxiter": maxiter, "maxfun": maxfun, "maxtime": maxtime, "target": target, "patience": patience}
-    search = {"popsize": popsize, "controller": controller, "init_std": init_std, "restarts": restarts}
+    search = {"popsize": popsize, "controller": controller, "truncation": truncation}
+    search |= {"init_std": init_std, "restarts": restarts}
     result = minimizing.minimize(
         load_callable(objective),
         minimizing.Request(dim, bounds, x0, seed, checkpoint, every, resume, log, workers, timeout),

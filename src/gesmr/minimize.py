@@ -44,6 +44,7 @@ def minimize(
     vectorized: bool = False,
     direction: str = "minimize",
     controller: Any = None,
+    truncation: float | None = None,
     checkpoint: Any = None,
     resume: bool = False,
     batch_size: int | None = None,
@@ -80,7 +81,9 @@ def minimize(
 
     How it is searched
         popsize: N + 1; a generation costs N evaluations, because the best is kept (101).
-        controller: how the mutation rate is chosen: a controller such as `gesmr.GESMR()` or a name such as "SAMR".
+        controller: how the mutation rate is chosen: a controller such as `gesmr.GESMR()` or a name such as "SAMR";
+            by default GESMR with the settings docs/why.md recommends. "GESMR" is the paper's.
+        truncation: the share of members that may become parents: 0.2, or the paper's 0.5 if a controller is given.
         init: members of the first population, or a pair of such and their values. The rest is drawn.
         init_std: spread of the drawn members around x0, a number or one for each variable; 1 by default, and all over
             the range where a variable has one. If given for each variable, mutations are in these units.
@@ -136,8 +139,8 @@ def minimize(
         return watch.run(optimizer, PlainStep(optimizer, objective))
 
 
-_SETUP = ("bounds", "popsize", "controller", "rng", "seed", "init", "init_std", "direction", "dtype", "repeats",
-          "reevaluate", "restarts", "restart_popsize")  # fmt: skip
+_SETUP = ("bounds", "popsize", "controller", "truncation", "rng", "seed", "init", "init_std", "direction", "dtype",
+          "repeats", "reevaluate", "restarts", "restart_popsize")  # fmt: skip
 
 
 def _agree(mesh: Mesh, resumed: bool, rng: Any, seed: Any) -> Any:
