@@ -237,7 +237,7 @@ def page(runs: Sequence[Run]) -> str:
         *beaten(runs), "",
         "Functions on which each has the lowest median of all; several if they are equal.", "", *best_of_all(runs), "",
         "### Time", "",
-        "Processor time per evaluation, COCO's included, as a multiple of random search's, which is nearly all COCO's.", "",
+        "Processor time per evaluation, COCO's included, beside random search's, which is nearly all COCO's.", "",
         *times(runs), "",
         f"{software}, Python {made['python']}; {made['device']}; {made['date']}.",
     ]  # fmt: skip
