@@ -102,8 +102,8 @@ def limits(model: Model) -> list[str]:
     overhead = model.per_range + model.per_byte * 8 * DIM
     whole = 4e9 * model.per_byte
     return [
-        f"- **The driver.** A range of candidates costs it {show(overhead)} (d = {DIM:,}). W workers are kept busy only "
-        f"if a range lasts W times that: {show(1000 * overhead)} for 1,000.",
+        f"- **The driver.** A range of candidates costs it {show(overhead)} (d = {DIM:,}). W workers are kept busy "
+        f"only if a range lasts W times that: {show(1000 * overhead)} for 1,000.",
         f"- **Its ask and tell** cost {1e9 * model.per_gene:.1f} ns per gene of the population here: "
         f"{show(model.ask(10_000, DIM))} for N = 10,000 and d = {DIM:,}, in which 1,000 workers wait.",
         f"- **10⁹ parameters through the driver**: {show(whole)} of pickling and copying for a solution of 4 GB at the "
