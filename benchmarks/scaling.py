@@ -1,6 +1,6 @@
 """What a generation costs on many workers and many devices: measured here in small, simulated and computed in large.
 
-    python benchmarks/scaling.py --measure                     # a minute: results/scaling/measured.json
+    python benchmarks/scaling.py --measure                     # three minutes: results/scaling/measured.json
     python benchmarks/scaling.py --write docs/scaling.md       # tables and figure from that
 
 `simulator.py` is the model of the workers; the other parts are the formulas of docs/scaling.md.
@@ -9,14 +9,12 @@
 import argparse
 import json
 import math
-import multiprocessing
 import os
 import subprocess
 import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -31,7 +29,8 @@ import gesmr
 
 MEASURED = Path(__file__).parents[1] / "results" / "scaling" / "measured.json"
 POOLS, SECONDS, SPREADS = (2, 4, 8, 16), (0.001, 0.01, 0.05), (0.0, 0.5)
-CANDIDATES, GENERATIONS = 64, 4
+CANDIDATES, GENERATIONS = 64, 3
+GRAIN = 0.002  # seconds a range of a `gesmr.Pool` should last
 ASKED = ((100, 10), (100, 1_000), (100, 100_000), (1_000, 10), (1_000, 10_000), (10_000, 10), (10_000, 1_000))
 EXCHANGED = ((2, 2**20), (2, 2**26), (4, 2**23), (8, 2**20), (8, 2**23), (8, 2**26))  # devices, bytes of a population
 
@@ -86,19 +85,12 @@ def ask_and_tell(children: int, dim: int) -> float:
     return best(generation, 15)
 
 
-def with_pool(pool: ProcessPoolExecutor, mean: float, spread: float) -> tuple[float, list[np.ndarray]]:
-    """Seconds of a generation through `minimize`, and the candidates' times in each."""
-    stamps, lasted = [], []
-
-    def mapped(call: Any, rows: Any) -> list:
-        stamps.append(time.perf_counter())
-        outcomes = list(pool.map(call, rows))
-        lasted.append(np.array([value for value, _ in outcomes]))
-        return outcomes
-
-    gesmr.minimize(sleeping, np.ones(10), args=(mean, spread), popsize=CANDIDATES + 1, rng=0, maxiter=GENERATIONS + 2,
-                   workers=mapped)  # fmt: skip
-    return (stamps[-1] - stamps[2]) / (len(stamps) - 3), lasted[2:-1]  # the first two compile
+def generation(pool: Any, function: Callable, args: tuple, x0: np.ndarray, seed: int) -> tuple[float, np.ndarray]:
+    """Seconds of a generation of `minimize` by a pool, and its values."""
+    stamps = []
+    result = gesmr.minimize(function, x0, args=args, popsize=CANDIDATES + 1, rng=seed, maxiter=3, workers=pool,
+                            callback=lambda _: stamps.append(time.perf_counter()))  # fmt: skip
+    return stamps[-1] - stamps[-2], result.population_fitness[1:]
 
 
 EXCHANGE = """
@@ -127,27 +119,30 @@ def exchanges() -> list[float]:
     return [float(line) for line in subprocess.check_output(command, env=environment, text=True).split()]
 
 
+def sent(pool: Any, dim: int) -> float:
+    """Seconds of the driver for sending a candidate and taking its value in."""
+    seconds = min(generation(pool, nothing, (), np.zeros(dim), seed)[0] for seed in range(5))
+    return max(seconds - ask_and_tell(CANDIDATES, dim), 1e-6) / CANDIDATES
+
+
 def measure() -> dict[str, Any]:
-    fork = multiprocessing.get_context("fork")  # before JAX has threads
-    pools = {workers: ProcessPoolExecutor(workers, fork) for workers in POOLS}
-    for workers, pool in pools.items():
-        list(pool.map(time.sleep, [0.01] * workers))
-    sent = {}
-    for size in (80, 8_000, 800_000):
-        rows = np.zeros((64, size // 8))
-        sent[size] = best(lambda rows=rows: list(pools[2].map(nothing, rows)), 15) / len(rows)
-    points = []
-    for workers, pool in pools.items():
-        for mean in SECONDS:
-            for spread in SPREADS:
-                seconds, times = with_pool(pool, mean, spread)
-                points.append({"workers": workers, "mean": mean, "spread": spread, "seconds": seconds,
-                               "times": [np.round(each, 6).tolist() for each in times]})  # fmt: skip
-        pool.shutdown()
+    ranges, points = [], []
+    with gesmr.Pool(2, chunk=1) as pool:
+        ranges = [[8 * dim, sent(pool, dim)] for dim in (10, 1_000, 100_000)]
+    for workers in POOLS:
+        with gesmr.Pool(workers) as pool:
+            for mean in SECONDS:
+                for spread in SPREADS:
+                    found = [
+                        generation(pool, sleeping, (mean, spread), np.ones(10), seed) for seed in range(GENERATIONS)
+                    ]
+                    seconds, times = zip(*found, strict=True)
+                    points.append({"workers": workers, "mean": mean, "spread": spread, "seconds": seconds,
+                                   "times": [np.round(each, 6).tolist() for each in times]})  # fmt: skip
     return {
-        "conditions": conditions(("jax", "numpy"), "best of a few"),
+        "conditions": conditions(("jax", "numpy"), f"{GENERATIONS} generations of each pool"),
         "ask": [[*case, ask_and_tell(*case)] for case in ASKED],
-        "sent": [[size, seconds] for size, seconds in sent.items()],
+        "sent": ranges,
         "pools": points,
         "exchange": [[*case, seconds] for case, seconds in zip(EXCHANGED, exchanges(), strict=True)],
     }
@@ -182,11 +177,10 @@ class Model:
         return self.per_generation + self.per_child * children + self.per_gene * children * dim
 
     def cluster(self, workers: int, candidates: int, evaluation: float, dim: int = 10, **options: Any) -> Cluster:
-        """A pool of this machine's processes, but as many as one likes. Sending and receiving cost half each."""
-        chunk = options.get("chunk") or 1
-        each = (self.per_range + self.per_byte * 8 * dim * chunk) / 2
-        serial = self.ask(candidates, dim)
-        return Cluster(workers, candidates, evaluation, **{"serial": serial, "send": each, "receive": each, **options})
+        """A pool as it is here, but of as many processes as one likes. Sending and receiving cost half each."""
+        each = (self.per_range + self.per_byte * 8 * dim) / 2
+        costs = {"serial": self.ask(candidates, dim), "send": each, "receive": each, "grain": GRAIN}
+        return Cluster(workers, candidates, evaluation, **{**costs, **options})
 
     def points(self, rng: np.random.Generator) -> Iterator[Point]:
         for children, dim, seconds in self.measured["ask"]:
@@ -194,11 +188,11 @@ class Model:
         for size, seconds in self.measured["sent"]:
             yield Point(f"send to a process and back, {size:,} bytes", seconds, self.per_range + self.per_byte * size)
         for point in self.measured["pools"]:
-            cluster = self.cluster(point["workers"], CANDIDATES, point["mean"], spread=point["spread"], chunk=1)
+            cluster = self.cluster(point["workers"], CANDIDATES, point["mean"], spread=point["spread"])
             predicted = np.mean([simulate(cluster, rng, np.array(times)).seconds for times in point["times"]])
             spread = f", spread {point['spread']}" if point["spread"] else ""
             what = f"generation, {point['workers']} processes, {1e3 * point['mean']:g} ms{spread}"
-            yield Point(what, point["seconds"], float(predicted))
+            yield Point(what, float(np.mean(point["seconds"])), float(predicted))
         for count, size, seconds in self.measured["exchange"]:
             predicted = self.per_exchange * count + self.per_exchanged * size
             yield Point(f"exchange, {count} virtual devices, {size / 2**20:g} MiB", seconds, predicted)

@@ -44,7 +44,7 @@ class Cluster:
         if self.chunk is not None:
             return min(self.chunk, left)
         length = max(math.ceil(left / (ROUNDS * self.workers)), math.ceil(self.grain / max(self.evaluation, 1e-9)))
-        return min(length, math.ceil(left / self.workers))
+        return min(length, math.ceil(self.candidates / self.workers), left)
 
 
 @dataclass(frozen=True)
