@@ -8,6 +8,7 @@ there is not computed again: killed and started again it goes on. `coco_page.py`
 """
 
 import argparse
+import datetime
 import json
 import os
 import sys
@@ -17,6 +18,7 @@ import zlib
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +31,7 @@ import numpy as np
 from coco_optimizers import HIGH, LOW, OPTIMIZERS, VARIANTS, Spent
 from common import has_marks, marks
 
+from gesmr import _provenance
 from gesmr._files import write_atomically
 
 PRECISION = 1e-8  # COCO's last target: what is as near to the optimum is solved
@@ -105,6 +108,14 @@ def run_and_write(task: Task, out: Path) -> float:
     return time.process_time() - start
 
 
+def take_note(out: Path) -> None:
+    """With what the results are made, and where."""
+    versions = {name: version(name) for name in ("coco-experiment", "cma", "scipy", "evosax")}
+    made = {**_provenance.machine(), **versions, "date": f"{datetime.date.today()}"}
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / "made.json", json.dumps(made, indent=1).encode() + b"\n")
+
+
 def missing(tasks: list[Task], out: Path) -> list[Task]:
     """Those that are not there yet. A file of another budget or other instances is an error."""
     todo = []
@@ -162,6 +173,8 @@ def main() -> int:
     ]  # fmt: skip
     todo = missing(tasks, args.out)
     print(f"{len(tasks)} tasks, {len(tasks) - len(todo)} of them done", flush=True)
+    if todo:
+        take_note(args.out)
     start = time.monotonic()
     for done, (task, seconds) in enumerate(run_all(todo, args.out, args.jobs), 1):
         minutes = (time.monotonic() - start) / 60

@@ -30,7 +30,7 @@ class Spent(Exception):
 def by_minimize(objective: Objective, dim: int, budget: int, seed: int, **options: Any) -> Any:
     """As a user would call it; x0, of which there must be one, is drawn from the box like the other members."""
     x0 = np.random.default_rng(seed).uniform(LOW, HIGH, dim)
-    return gesmr.minimize(objective, x0, bounds=(LOW, HIGH), maxfun=budget, rng=seed, **options)
+    return gesmr.minimize(objective, x0, **{"bounds": (LOW, HIGH), **options}, maxfun=budget, rng=seed)
 
 
 def by_ga(
@@ -121,6 +121,7 @@ VARIANTS: dict[str, Optimizer] = {
     **{
         f"few parents {n}": partial(by_ga, children=n - 1, truncation=0.2, rates_truncation=0.1) for n in (21, 51)
     },
+    "clipped": partial(by_minimize, bounds=gesmr.Bounds(LOW, HIGH, "clip")),
     "restarts": partial(by_minimize, patience=30, restarts=1000),
     "restarts 21": partial(by_minimize, popsize=21, patience=100, restarts=1000),
 }  # fmt: skip

@@ -5,13 +5,11 @@ python benchmarks/coco_page.py --write docs/benchmarks.md
 
 import argparse
 import csv
-import datetime
 import json
 import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +17,9 @@ import numpy as np
 from common import has_marks, marks, replace_table
 from matplotlib.figure import Figure
 
-from gesmr import _provenance
 from gesmr.lab import figures
 
-RESULTS = Path(__file__).parents[1] / "results" / "coco"
+RESULTS, MADE = Path(__file__).parents[1] / "results" / "coco", "made.json"
 TARGETS = 10.0 ** np.linspace(2, -8, 51)
 SOLVED = 1e-8
 OURS, OTHERS = ("gesmr", "gesmr, few parents"), ("CMA-ES", "DE", "evosax", "random")
@@ -63,7 +60,7 @@ class Run(NamedTuple):
 
 
 def summarise(out: Path, tasks: Iterable[Any]) -> None:
-    """results/coco: one line for each run of the tasks, and with what they were made."""
+    """results/coco: one line for each run of the tasks, and with what they were made, of which `coco.py` takes note."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     with (RESULTS / "summary.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -76,9 +73,7 @@ def summarise(out: Path, tasks: Iterable[Any]) -> None:
                 gap = f"{max(gaps[-1], 0):.4g}"
                 writer.writerow((task.optimizer, task.function, task.dim, run["instance"], run["evaluations"],
                                  f"{run['seconds']:.3f}", gap, hits))  # fmt: skip
-    packages = ("coco-experiment", "cma", "scipy", "evosax")
-    made = {**_provenance.machine(), **{name: version(name) for name in packages}, "date": f"{datetime.date.today()}"}
-    (RESULTS / "provenance.json").write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / MADE).write_text((out / MADE).read_text("utf-8"), "utf-8")
 
 
 def read(path: Path = RESULTS / "summary.csv") -> list[Run]:
@@ -208,7 +203,7 @@ def figure(runs: Sequence[Run]) -> Figure:
                 share = np.arange(len(hits) + 1) / max(len(these) * len(TARGETS), 1)
                 x, y = np.concatenate([[1e-3], hits, [1000]]), np.append(share, share[-1])
                 axis.step(x, y, where="post", color=colour, linestyle=dashes, linewidth=width, label=name)
-            axis.set(xscale="log", xlim=(1, 1000), ylim=(0, 1), title=f"{dim}-D")
+            axis.set(xscale="log", xlim=(10, 1000), ylim=(0, 1), title=f"{dim}-D")
         for axis in axes[len(dims) :]:
             axis.set_visible(False)
         drawn.supxlabel("evaluations / d", fontsize=8)
@@ -218,7 +213,7 @@ def figure(runs: Sequence[Run]) -> Figure:
 
 
 def page(runs: Sequence[Run]) -> str:
-    made = json.loads((RESULTS / "provenance.json").read_text(encoding="utf-8"))
+    made = json.loads((RESULTS / MADE).read_text(encoding="utf-8"))
     software = ", ".join(
         f"{name} {made[name]}" for name in ("gesmr", "coco-experiment", "cma", "scipy", "evosax", "jax")
     )

@@ -85,10 +85,10 @@ def test_targets_are_reached_when_an_improvement_is_as_good(page, tmp_path, monk
     points = [[1, 1000.0], [3, 50.0], [7, 1.0]]
     record = {"instance": 1, "evaluations": 10, "seconds": 0.5, "points": points}
     (tmp_path / "runs.json").write_text(json.dumps({"runs": [record]}))
-    monkeypatch.setattr(page, "RESULTS", tmp_path)
-    monkeypatch.setattr(page, "version", lambda name: "0")
+    (tmp_path / "made.json").write_text("{}")
+    monkeypatch.setattr(page, "RESULTS", tmp_path / "results")
     page.summarise(tmp_path, [Task])
-    (run,) = page.read(tmp_path / "summary.csv")
+    (run,) = page.read(tmp_path / "results" / "summary.csv")
     assert run.hits == (3, 3, *[7] * 9)
     assert (run.gap, run.evaluations) == (1.0, 10)
     assert page.reached([run]) == pytest.approx(11 / 51)
