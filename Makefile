@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_VENV := .venv-bench
+JOBS ?= 1
 BENCH_STAMP := $(BENCH_VENV)/.installed
 REQUIRES := import sys; sys.exit(sys.version_info < (3, 11) and "gesmr needs Python 3.11 or newer, got " + sys.version.split()[0] + "; try PYTHON=python3.12 make ...")
 
@@ -16,7 +17,7 @@ help:
 	@echo "make test-all   the same, with the long statistical tests"
 	@echo "make reproduction-page  docs/reproduction.md from the numbers in results/"
 	@echo "make bench      speed and memory beside evosax, pycma and nevergrad, into benchmarks/README.md"
-	@echo "make coco       COCO's functions beside pycma, scipy and evosax, into docs/benchmarks.md (45 minutes; goes on if stopped)"
+	@echo "make coco       COCO's functions beside pycma, scipy and evosax, into docs/benchmarks.md: over an hour of CPU; JOBS=16"
 	@echo "make format     let ruff rewrite the code"
 	@echo "make clean      remove environments, caches and build products"
 
@@ -56,7 +57,7 @@ bench: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md && exit $$evosax
 
 coco: $(BENCH_STAMP)
-	$(BENCH_VENV)/bin/python benchmarks/coco.py --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python benchmarks/coco.py --jobs $(JOBS) --write docs/benchmarks.md
 
 format: $(STAMP)
 	$(BIN)/ruff format .

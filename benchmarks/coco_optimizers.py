@@ -125,4 +125,4 @@ VARIANTS: dict[str, Optimizer] = {
     "restarts": partial(by_minimize, patience=30, restarts=1000),
     "restarts 21": partial(by_minimize, popsize=21, patience=100, restarts=1000),
 }  # fmt: skip
-"""Other settings of gesmr, which run when they are named."""
+"""Other settings of gesmr."""

@@ -12,6 +12,7 @@ import math
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +31,8 @@ import gesmr
 MEASURED = Path(__file__).parents[1] / "results" / "scaling" / "measured.json"
 POOLS, SECONDS, SPREADS = (2, 4, 8, 16), (0.001, 0.01, 0.05), (0.0, 0.5)
 CANDIDATES, GENERATIONS = 64, 3
-GRAIN = 0.002  # seconds a range of a `gesmr.Pool` should last
+GRAINS = {"pool": 0.002, "ray": 0.02}  # seconds a range of a `gesmr.Pool` or `gesmr.Ray` should last
+SENT = (10, 1_000, 100_000)  # variables of what is sent
 ASKED = ((100, 10), (100, 1_000), (100, 100_000), (1_000, 10), (1_000, 10_000), (10_000, 10), (10_000, 1_000))
 EXCHANGED = ((2, 2**20), (2, 2**26), (4, 2**23), (8, 2**20), (8, 2**23), (8, 2**26))  # devices, bytes of a population
 
@@ -126,10 +128,23 @@ def sent(pool: Any, dim: int) -> float:
     return max(seconds - ask_and_tell(CANDIDATES, dim), 1e-6) / CANDIDATES
 
 
+def sent_by_ray() -> list[list[float]]:
+    """The same for Ray's actors, in a cluster of its own on this machine."""
+    import ray  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as directory:
+        ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=2**28, _temp_dir=directory)
+        try:
+            with gesmr.Ray(actors=2, chunk=1) as actors:  # pyright: ignore[reportAttributeAccessIssue]
+                return [[8 * dim, sent(actors, dim)] for dim in SENT]
+        finally:
+            ray.shutdown()
+
+
 def measure() -> dict[str, Any]:
-    ranges, points = [], []
+    points = []
     with gesmr.Pool(2, chunk=1) as pool:  # pyright: ignore[reportAttributeAccessIssue]
-        ranges = [[8 * dim, sent(pool, dim)] for dim in (10, 1_000, 100_000)]
+        ranges = [[8 * dim, sent(pool, dim)] for dim in SENT]
     for workers in POOLS:
         with gesmr.Pool(workers) as pool:  # pyright: ignore[reportAttributeAccessIssue]
             for mean in SECONDS:
@@ -143,7 +158,8 @@ def measure() -> dict[str, Any]:
     return {
         "conditions": conditions(("jax", "numpy"), f"{GENERATIONS} generations of each pool"),
         "ask": [[*case, ask_and_tell(*case)] for case in ASKED],
-        "sent": ranges,
+        "pool": ranges,
+        "ray": sent_by_ray(),
         "pools": points,
         "exchange": [[*case, seconds] for case, seconds in zip(EXCHANGED, exchanges(), strict=True)],
     }
@@ -165,11 +181,14 @@ class Model:
 
     def __init__(self, measured: dict[str, Any]):
         self.measured = measured
-        asked, sent, exchanged = (measured[name] for name in ("ask", "sent", "exchange"))
+        asked, exchanged = measured["ask"], measured["exchange"]
         self.per_generation, self.per_child, self.per_gene = fitted(
             [(1, children, children * dim) for children, dim, _ in asked], [seconds for *_, seconds in asked]
         )
-        self.per_range, self.per_byte = fitted([(1, size) for size, _ in sent], [seconds for _, seconds in sent])
+        self.sending = {}  # seconds per range and per byte
+        for kind in GRAINS:
+            sizes, seconds = zip(*measured[kind], strict=True)
+            self.sending[kind] = fitted([(1, size) for size in sizes], seconds)
         self.per_exchange, self.per_exchanged = fitted(
             [(count, size) for count, size, _ in exchanged], [seconds for *_, seconds in exchanged]
         )
@@ -177,18 +196,26 @@ class Model:
     def ask(self, children: int, dim: int) -> float:
         return self.per_generation + self.per_child * children + self.per_gene * children * dim
 
-    def cluster(self, workers: int, candidates: int, evaluation: float, dim: int = 10, **options: Any) -> Cluster:
-        """A pool as it is here, but of as many processes as one likes. Sending and receiving cost half each."""
-        each = (self.per_range + self.per_byte * 8 * dim) / 2
-        costs = {"serial": self.ask(candidates, dim), "send": each, "receive": each, "grain": GRAIN}
+    def sent(self, kind: str, size: int) -> float:
+        """Seconds of the driver for a range of so many bytes, the answer included."""
+        per_range, per_byte = self.sending[kind]
+        return per_range + per_byte * size
+
+    def cluster(
+        self, workers: int, candidates: int, evaluation: float, dim: int = 10, kind: str = "pool", **options: Any
+    ) -> Cluster:
+        """Workers as they are here, but as many as one likes. Sending and receiving cost half each."""
+        each = self.sent(kind, 8 * dim) / 2
+        costs = {"serial": self.ask(candidates, dim), "send": each, "receive": each, "grain": GRAINS[kind]}
         return Cluster(workers, candidates, evaluation, **{**costs, **options})
 
     def points(self, seed: int) -> Iterator[Point]:
         rng = np.random.default_rng(seed)
         for children, dim, seconds in self.measured["ask"]:
             yield Point(f"ask and tell, N = {children:,}, d = {dim:,}", seconds, self.ask(children, dim))
-        for size, seconds in self.measured["sent"]:
-            yield Point(f"send to a process and back, {size:,} bytes", seconds, self.per_range + self.per_byte * size)
+        for kind, name in (("pool", "a process"), ("ray", "an actor of Ray")):
+            for size, seconds in self.measured[kind]:
+                yield Point(f"to {name} and back, {size:,} bytes", seconds, self.sent(kind, size))
         for point in self.measured["pools"]:
             cluster = self.cluster(point["workers"], CANDIDATES, point["mean"], spread=point["spread"])
             predicted = np.mean([simulate(cluster, rng, np.array(times)).seconds for times in point["times"]])

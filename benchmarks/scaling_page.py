@@ -51,12 +51,11 @@ def by_workers(model: Model, seed: int) -> list[str]:
     rows = []
     for candidates in (100, 1_000, 10_000):
         for seconds in (0.01, 1.0, 60.0):
-            shares = [
-                efficiency(model.cluster(workers, candidates, seconds, DIM, spread=0.5), seed)
-                for workers in (10, 100, 1000)
-            ]
+            cases = [(10, "pool"), (100, "pool"), (1000, "pool"), (1000, "ray")]
+            clusters = (model.cluster(workers, candidates, seconds, DIM, kind, spread=0.5) for workers, kind in cases)
+            shares = (efficiency(cluster, seed) for cluster in clusters)
             rows.append([f"N = {candidates:,}, {show(seconds)}", *(f"{100 * share:.0f} %" for share in shares)])
-    return table(["", "10 workers", "100", "1,000"], rows)
+    return table(["", "10 workers", "100", "1,000", "1,000, at Ray's costs"], rows)
 
 
 def by_trouble(model: Model, seed: int) -> list[str]:
@@ -98,18 +97,20 @@ def by_devices(children: int = 100) -> list[str]:
 
 
 def limits(model: Model, seed: int) -> list[str]:
-    overhead = model.per_range + model.per_byte * 8 * DIM
-    whole = 4e9 * model.per_byte
+    overhead, by_ray = (model.sent(kind, 8 * DIM) for kind in ("pool", "ray"))
+    per_byte = model.sending["pool"][1]
+    whole = 4e9 * per_byte
     usual, equal = (efficiency(model.cluster(1000, 10_000, 0.01, DIM, chunk=chunk), seed) for chunk in (None, 10))
     return [
-        f"- **The driver.** A range of candidates costs it {show(overhead)} (d = {DIM:,}). W workers are kept busy "
-        f"only if a range lasts W times that: {show(1000 * overhead)} for 1,000. For N = 10,000 evaluations of 10 ms they "
+        f"- **The driver.** A range of candidates costs it {show(overhead)}, with Ray {show(by_ray)} (d = {DIM:,}). W "
+        f"workers are kept busy only if a range lasts W times that: {show(1000 * overhead)} and {show(1000 * by_ray)} "
+        "for 1,000. For N = 10,000 evaluations of 10 ms they "
         f"are busy {100 * usual:.0f} % of the time with the usual ranges, which get smaller and smaller, and "
         f"{100 * equal:.0f} % with ranges of N / W (`chunk`).",
         f"- **Its ask and tell** cost {1e9 * model.per_gene:.1f} ns per gene of the population here: "
         f"{show(model.ask(10_000, DIM))} for N = 10,000 and d = {DIM:,}, in which 1,000 workers wait.",
         f"- **10⁹ parameters through the driver**: {show(whole)} of pickling and copying for a solution of 4 GB at the "
-        f"measured {1e-9 / model.per_byte:.2f} GB/s, so {show(100 * whole)} for 100 of them, every generation.",
+        f"measured {1e-9 / per_byte:.2f} GB/s, so {show(100 * whole)} for 100 of them, every generation.",
     ]
 
 
