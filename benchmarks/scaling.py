@@ -1,6 +1,6 @@
 """What a generation costs on many workers and many devices: measured here in small, simulated and computed in large.
 
-    python benchmarks/scaling.py --measure                     # three minutes: results/scaling/measured.json
+    python benchmarks/scaling.py --measure                     # three minutes, with ray: results/scaling/measured.json
     python benchmarks/scaling.py --write docs/scaling.md       # tables and figure from that
 
 `simulator.py` is the model of the workers; the other parts are the formulas of docs/scaling.md.
@@ -130,7 +130,7 @@ def sent(pool: Any, dim: int) -> float:
 
 def sent_by_ray() -> list[list[float]]:
     """The same for Ray's actors, in a cluster of its own on this machine."""
-    import ray  # noqa: PLC0415
+    import ray  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
     with tempfile.TemporaryDirectory() as directory:
         ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=2**28, _temp_dir=directory)

@@ -1,23 +1,24 @@
 """The simulator of many workers, where its answer is known."""
 
-import importlib.util
+import importlib
+import json
 import math
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-
-def _load(name):
-    path = Path(__file__).parents[1] / "benchmarks" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)  # dataclasses look there
-    spec.loader.exec_module(module)
-    return module
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 
-simulator = _load("simulator")
+def load(name):
+    """A module of the benchmarks, which find each other in their directory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        return importlib.import_module(name)
+
+
+simulator = load("simulator")
 Cluster, simulate = simulator.Cluster, simulator.simulate
 
 
@@ -104,3 +105,18 @@ def test_durations_have_the_mean_that_was_asked_for(rng):
     times = simulator.durations(Cluster(1, 200_000, 2.0, spread=0.5), rng)
     assert times.mean() == pytest.approx(2.0, rel=0.01)
     assert np.log(times).std() == pytest.approx(0.5, rel=0.01)
+
+
+@pytest.mark.slow
+def test_the_page_is_what_the_model_says():
+    scaling, page = load("scaling"), load("scaling_page")
+    model = scaling.Model(json.loads(scaling.MEASURED.read_text(encoding="utf-8")))
+    text = (BENCHMARKS.parent / "docs" / "scaling.md").read_text(encoding="utf-8")
+    assert page.page(model, 0) in text, "run `python benchmarks/scaling.py --write docs/scaling.md`"
+
+
+def test_costs_are_fitted_with_small_relative_errors():
+    """Costs of 2 s and 3 s per unit are found again, though the largest is 10⁴ times the smallest."""
+    scaling = load("scaling")
+    columns = [(1, size) for size in (0.1, 1, 100, 10_000)]
+    assert scaling.fitted(columns, [2 + 3 * size for _, size in columns]) == pytest.approx([2, 3])
