@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BENCH_VENV := .venv-bench
+JOBS ?= 1
 BENCH_STAMP := $(BENCH_VENV)/.installed
 REQUIRES := import sys; sys.exit(sys.version_info < (3, 11) and "gesmr needs Python 3.11 or newer, got " + sys.version.split()[0] + "; try PYTHON=python3.12 make ...")
 
-.PHONY: setup test test-all check reproduce reproduction-page bench format clean help
+.PHONY: setup test test-all check reproduce reproduction-page bench coco format clean help
 
 help:
 	@echo "make setup      a virtual environment with everything the other targets need"
@@ -16,6 +17,7 @@ help:
 	@echo "make test-all   the same, with the long statistical tests"
 	@echo "make reproduction-page  docs/reproduction.md from the numbers in results/"
 	@echo "make bench      speed and memory beside evosax, pycma and nevergrad, into benchmarks/README.md"
+	@echo "make coco       COCO's functions beside pycma, scipy and evosax, into docs/benchmarks.md: over an hour of CPU; JOBS=16"
 	@echo "make format     let ruff rewrite the code"
 	@echo "make clean      remove environments, caches and build products"
 
@@ -30,7 +32,7 @@ $(STAMP): pyproject.toml
 $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	@$(PYTHON) -c '$(REQUIRES)'
 	$(PYTHON) -m venv --clear $(BENCH_VENV)
-	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable . -r benchmarks/requirements.txt
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[lab]" -r benchmarks/requirements.txt
 	@touch $@
 
 check: $(STAMP)
@@ -53,6 +55,9 @@ reproduction-page: $(STAMP)
 bench: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/against_evosax.py --write benchmarks/README.md; evosax=$$?; \
 	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md && exit $$evosax
+
+coco: $(BENCH_STAMP)
+	$(BENCH_VENV)/bin/python benchmarks/coco.py --jobs $(JOBS) --write docs/benchmarks.md
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -1,0 +1,128 @@
+"""The optimisers that `coco.py` compares: each takes an objective, a number of variables, a budget and a seed.
+
+All search [−5, 5]ᵈ. The objective counts, and raises `Spent` when its budget is used or its target reached, so that
+none of them can have more than the others. What they are set to is said in docs/benchmarks.md.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import cma
+import jax
+import jax.numpy as jnp
+import numpy as np
+from evosax.algorithms import GESMR_GA  # pyright: ignore[reportMissingImports]
+from scipy.optimize import differential_evolution
+
+import gesmr
+from gesmr.bounds import within
+
+LOW, HIGH = -5.0, 5.0
+Objective = Callable[[np.ndarray], float]
+Optimizer = Callable[[Objective, int, int, int], Any]
+
+
+class Spent(Exception):
+    """No evaluations are left, or none are needed."""
+
+
+def by_minimize(objective: Objective, dim: int, budget: int, seed: int, **options: Any) -> Any:
+    """As a user would call it; x0, of which there must be one, is drawn from the box like the other members."""
+    x0 = np.random.default_rng(seed).uniform(LOW, HIGH, dim)
+    return gesmr.minimize(objective, x0, **{"bounds": (LOW, HIGH), **options}, maxfun=budget, rng=seed)
+
+
+def by_ga(
+    objective: Objective, dim: int, _budget: int, seed: int, children: int, truncation: float, rates_truncation: float
+) -> None:
+    """The same algorithm with a share of parents that is not the paper's, which `minimize` does not offer."""
+    controller = within(gesmr.GESMR(truncation=rates_truncation))
+    population = np.random.default_rng(seed).uniform(LOW, HIGH, (children + 1, dim))
+    with jax.enable_x64(True):
+        ga = gesmr.GA(controller, children, truncation, gesmr.Bounds(LOW, HIGH))
+        state = ga.init(seed, population, np.array([objective(x) for x in population]))
+        proposal = _ask(ga, state)
+        while True:
+            values = np.array([objective(x) for x in np.asarray(proposal.candidates)])
+            state, proposal = _tell_and_ask(ga, state, proposal, values)
+
+
+_ask = jax.jit(lambda ga, state: ga.ask(state))
+
+
+@jax.jit
+def _tell_and_ask(ga: gesmr.GA, state: gesmr.State, proposal: Any, values: Any) -> tuple[gesmr.State, Any]:
+    state = ga.tell(state, proposal, values)
+    return state, ga.ask(state)
+
+
+def bipop_cma_es(objective: Objective, dim: int, budget: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    options = {"bounds": [LOW, HIGH], "maxfevals": budget, "seed": seed % 2**31 + 1, "verbose": -9, "verb_log": 0}
+    cma.fmin2(objective, lambda: rng.uniform(-4, 4, dim), 2.0, options, restarts=9, bipop=True)
+
+
+def scipy_differential_evolution(objective: Objective, dim: int, _budget: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    while True:  # it ends when its population has converged: then begin anew
+        differential_evolution(objective, [(LOW, HIGH)] * dim, rng=rng)
+
+
+def evosax_gesmr(objective: Objective, dim: int, _budget: int, seed: int, members: int = 101, groups: int = 10) -> None:
+    """It knows no bounds: candidates are clipped to them, for the objective and for itself."""
+    population = np.random.default_rng(seed).uniform(LOW, HIGH, (members, dim))
+    with jax.enable_x64(True):
+        ga, ask, tell = _evosax(dim, members, groups)
+        key = jax.random.key(seed)
+        state = ga.init(key, population, np.array([objective(x) for x in population]), ga.default_params)
+        while True:
+            key, population, state = ask(key, state)
+            values = np.array([objective(x) for x in np.asarray(population)])
+            key, state = tell(key, state, population, values)
+
+
+def _evosax(dim: int, members: int, groups: int) -> tuple[Any, Any, Any]:
+    if (dim, members, groups) not in _EVOSAX:  # or it would compile anew for every instance
+        ga = GESMR_GA(population_size=members, solution=jnp.zeros(dim), num_groups=groups)
+
+        def ask(key: Any, state: Any) -> Any:
+            key, now = jax.random.split(key)
+            population, state = ga.ask(now, state, ga.default_params)
+            return key, jnp.clip(population, LOW, HIGH), state
+
+        def tell(key: Any, state: Any, population: Any, values: Any) -> Any:
+            key, now = jax.random.split(key)
+            return key, ga.tell(now, population, values, state, ga.default_params)[0]
+
+        _EVOSAX[dim, members, groups] = ga, jax.jit(ask), jax.jit(tell)
+    return _EVOSAX[dim, members, groups]
+
+
+_EVOSAX: dict[tuple[int, int, int], Any] = {}
+
+
+def random_search(objective: Objective, dim: int, budget: int, seed: int) -> None:
+    for x in np.random.default_rng(seed).uniform(LOW, HIGH, (budget, dim)):
+        objective(x)
+
+
+FEW_PARENTS = "gesmr, few parents"
+OPTIMIZERS: dict[str, Optimizer] = {
+    "gesmr": by_minimize,
+    FEW_PARENTS: partial(by_ga, children=100, truncation=0.2, rates_truncation=0.1),
+    "CMA-ES": bipop_cma_es,
+    "DE": scipy_differential_evolution,
+    "evosax": evosax_gesmr,
+    "random": random_search,
+}
+VARIANTS: dict[str, Optimizer] = {
+    **{f"popsize {n}": partial(by_minimize, popsize=n) for n in (21, 51)},
+    **{
+        f"few parents {n}": partial(by_ga, children=n - 1, truncation=0.2, rates_truncation=0.1) for n in (21, 51)
+    },
+    "clipped": partial(by_minimize, bounds=gesmr.Bounds(LOW, HIGH, "clip")),
+    "restarts": partial(by_minimize, patience=30, restarts=1000),
+    "restarts 21": partial(by_minimize, popsize=21, patience=100, restarts=1000),
+}  # fmt: skip
+"""Other settings of gesmr."""
