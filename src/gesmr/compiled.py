@@ -115,9 +115,13 @@ def run_spread(
 ) -> Chunk:
     """`run` on many devices; `ga` comes without its bounds, which are spread."""
 
-    def part(ga: GA, bounds: Any, *rest: Any) -> Chunk:
-        size = None if batch_size is None else min(batch_size * spread.count, ga.num_children)
-        return _run(dataclasses.replace(ga, bounds=bounds), *rest, reevaluate, pool, size, length, spread)
+    size = None if batch_size is None else min(batch_size * spread.count, ga.num_children)
+    options = reevaluate, pool, size, length, spread
+
+    def part(
+        ga: GA, bounds: Any, objective: Compiled, population: Array, rest: State, counts: Counts, rules: Rules
+    ) -> Chunk:
+        return _run(dataclasses.replace(ga, bounds=bounds), objective, population, rest, counts, rules, *options)
 
     specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME, SAME, SAME
     ended = Chunk(State(SAME, SAME, spread.by_gene, SAME, SAME), SAME, SAME, SAME, SAME)  # type: ignore[arg-type]

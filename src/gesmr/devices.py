@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from . import _checks, noise
+from . import noise
 
 SAME = PartitionSpec()  # on every device
 
@@ -28,6 +28,7 @@ def mesh_of(devices: Any) -> Mesh | None:
     if devices is None:
         return None
     there, axis = jax.devices(), "devices"
+    chosen: list[jax.Device]
     if isinstance(devices, Mesh):
         if len(devices.axis_names) != 1:
             raise ValueError(f"devices must be a Mesh of one axis, got the axes {devices.axis_names}")
@@ -175,7 +176,7 @@ def spread_seeds(tree: Any, mesh: Mesh, *, donate: bool = False) -> Any:
 
 
 def _put(x: Any, sharding: NamedSharding, donate: bool = True) -> Array:
-    """`x` on the devices of `sharding`. Every process has all of `x` and puts its own parts, or `x` is there already."""
+    """`x` on the devices of `sharding`: every process has all of it and puts its own parts, or it is there already."""
     if sharding.is_fully_addressable or jnp.issubdtype(x.dtype, jax.dtypes.extended):
         return jax.device_put(x, sharding, may_alias=donate)
     if isinstance(x, jax.Array) and not x.is_fully_addressable:
