@@ -28,7 +28,7 @@ def mesh_of(devices: Any) -> Mesh | None:
     if devices is None:
         return None
     there, axis = jax.devices(), "devices"
-    chosen: list[jax.Device]
+    chosen: list[Any]
     if isinstance(devices, Mesh):
         if len(devices.axis_names) != 1:
             raise ValueError(f"devices must be a Mesh of one axis, got the axes {devices.axis_names}")
