@@ -7,6 +7,7 @@ import argparse
 import statistics
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -48,13 +49,29 @@ WAYS: dict[str, Run] = {
 }
 
 
-def medians(run: Run, name: str, moved: bool) -> list[float]:
+class Case(NamedTuple):
+    what: str
+    function: str
+    moved: bool  # whether the optimum is at a random place
+    controller: gesmr.Controller = gesmr.GESMR(groups=10)
+
+
+CASES = (
+    Case("Sphere, optimum at 0", "sphere", False),
+    Case("Sphere, optimum at a random place", "sphere", True),
+    Case("the same, with a fixed rate of 0.0005", "sphere", True, gesmr.Fixed(0.0005)),
+    Case("Rastrigin, optimum at 0", "rastrigin", False),
+    Case("Rastrigin, optimum at a random place", "rastrigin", True),
+)
+
+
+def medians(run: Run, case: Case) -> list[float]:
     """The best value after each of `GENERATIONS`, the median over seeds."""
     found = []
     for seed in range(SEEDS):
-        shift = jax.random.normal(jax.random.key(seed), (DIM,)) if moved else jnp.zeros(DIM)
-        problem = gesmr.problems.functions.get(name, DIM, shift=shift)
-        ga = gesmr.GA(gesmr.GESMR(groups=10), CHILDREN)
+        shift = jax.random.normal(jax.random.key(seed), (DIM,)) if case.moved else jnp.zeros(DIM)
+        problem = gesmr.problems.functions.get(case.function, DIM, shift=shift)
+        ga = gesmr.GA(case.controller, CHILDREN)
         population = problem.init(seed, CHILDREN + 1).astype(jnp.bfloat16).astype(jnp.float32)
         elite = run(ga, problem, ga.init(seed, population, problem(population)))
         found.append([float(elite[t - 1]) for t in GENERATIONS])
@@ -63,13 +80,11 @@ def medians(run: Run, name: str, moved: bool) -> list[float]:
 
 def table() -> str:
     lines = [f"| | generations | {' | '.join(WAYS)} |", f"|:--|--:|{'--:|' * len(WAYS)}"]
-    for name in ("sphere", "rastrigin"):
-        for moved in (False, True):
-            columns = [medians(run, name, moved) for run in WAYS.values()]
-            for i, generations in enumerate(GENERATIONS):
-                what = f"{name.capitalize()}, optimum {'at a random place' if moved else 'at 0'}" if i == 0 else ""
-                cells = " | ".join(f"{column[i]:.3g}" for column in columns)
-                lines.append(f"| {what} | {generations:,} | {cells} |")
+    for case in CASES:
+        columns = [medians(run, case) for run in WAYS.values()]
+        for i, generations in enumerate(GENERATIONS):
+            cells = " | ".join(f"{column[i]:.3g}" for column in columns)
+            lines.append(f"| {case.what if i == 0 else ''} | {generations:,} | {cells} |")
     lines += ["", f"gesmr {gesmr.__version__}, jax {jax.__version__}, {jax.devices()[0].platform}."]
     return "\n".join(lines)
 

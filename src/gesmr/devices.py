@@ -132,8 +132,7 @@ class Spread:
 
     def everywhere(self, tree: Any) -> Any:
         """The arrays of a pytree on every device."""
-        placed = NamedSharding(self.mesh, SAME)
-        return jax.tree.map(lambda x: _put(x, placed) if isinstance(x, jax.Array | np.ndarray) else x, tree)
+        return everywhere(tree, self.mesh)
 
     def row(self, population: Array, index: int) -> np.ndarray:
         """A whole member `f[d]`, in every process."""
@@ -144,7 +143,7 @@ class Spread:
         if self.processes == 1:
             return np.asarray(population)[:, : self.num_genes]
         rows = (self.row(population, i) for i in range(population.shape[0]))  # one at a time: devices may be full
-        if is_first():
+        if is_first(self):
             return np.stack(list(rows))
         for _ in rows:  # all take part
             pass
@@ -152,7 +151,7 @@ class Spread:
 
     @property
     def processes(self) -> int:
-        return len({device.process_index for device in self.mesh.devices.flat})
+        return _processes(self.mesh)
 
     def _padded(self, x: Any) -> Any:
         """Zeros in the place of genes that do not exist."""
@@ -161,6 +160,12 @@ class Spread:
             return x
         by_axis = [(0, 0)] * (np.ndim(x) - 1) + [(0, missing)]
         return jnp.pad(x, by_axis) if isinstance(x, jax.Array) else np.pad(x, by_axis)
+
+
+def everywhere(tree: Any, mesh: Mesh) -> Any:
+    """The arrays of a pytree on every device."""
+    placed = NamedSharding(mesh, SAME)
+    return jax.tree.map(lambda x: _put(x, placed) if isinstance(x, jax.Array | np.ndarray) else x, tree)
 
 
 def spread_seeds(tree: Any, mesh: Mesh, *, donate: bool = False) -> Any:
@@ -198,9 +203,13 @@ def _row(population: Array, index: Any, everywhere: NamedSharding) -> Array:
 # several processes
 
 
-def is_first() -> bool:
-    """Whether this process is the one that writes and prints."""
-    return jax.process_index() == 0
+def is_first(spread: Spread | None) -> bool:
+    """Whether this process is the one of a run that writes and prints."""
+    return spread is None or jax.process_index() == 0
+
+
+def _processes(mesh: Mesh) -> int:
+    return len({device.process_index for device in mesh.devices.flat})
 
 
 def agreed(value: float, spread: Spread | None) -> float:
@@ -212,8 +221,7 @@ def agreed(value: float, spread: Spread | None) -> float:
 
 def agreed_integer(value: int, mesh: Mesh) -> int:
     """What the first process has for an integer below 2⁶⁴."""
-    several = len({device.process_index for device in mesh.devices.flat}) > 1
-    return int(_broadcast(np.uint64(value))) if several else value
+    return value if _processes(mesh) == 1 else int(_broadcast(np.uint64(value)))
 
 
 def _broadcast(word: Any) -> np.uint64:

@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import Partial
 
 from . import _checks
-from .devices import SAME, Spread, mesh_of, spread_seeds
+from .devices import SAME, Spread, everywhere, mesh_of, spread_seeds
 from .ga import GA, State
 from .noise import Genes
 from .storage import is_narrow, on_wide, packed, unpacked
@@ -76,8 +76,8 @@ def evolve(
         return run(ga, as_pytree(objective), state.population, rest, *options)
     if state.fitness.ndim == 2:
         population, rest = spread_seeds((state.population, rest), mesh, donate=donate)
-        seeds = state.fitness.shape[0]
-        return _evolve_seeds(ga, as_pytree(objective), population, rest, *options, mesh, seeds)
+        ga, objective = everywhere((ga, as_pytree(objective)), mesh)
+        return _evolve_seeds(ga, objective, population, rest, *options, mesh, state.fitness.shape[0])
     spread = Spread(mesh, state.population.shape[1])
     population, bounds = spread.population(state.population, donate=donate), spread.placed(ga.bounds)
     ga, objective, rest = spread.everywhere((dataclasses.replace(ga, bounds=None), as_pytree(objective), rest))
