@@ -86,6 +86,10 @@ class Spread:
         """Of what is a number, or one per gene, such as bounds."""
         return jax.tree.map(lambda x: PartitionSpec(self.axis) if np.ndim(x) else SAME, tree)
 
+    def batch(self, size: int | None, rows: int) -> int | None:
+        """How many of `rows` make a batch of `size` for every device."""
+        return None if size is None else min(size * self.count, rows)
+
     # within a program of many devices
 
     def map(self, function: Callable, in_specs: Any, out_specs: Any) -> Callable:
