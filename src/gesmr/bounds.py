@@ -41,8 +41,8 @@ class Bounds:
         If what comes of it will be `stored` in bfloat16, the bounds are as that has them.
         """
         if storage.is_narrow(stored):
-            sides = (storage.wide(jnp.asarray(side, jnp.bfloat16)) for side in (self.low, self.high))
-            return Bounds(*sides, self.handling, self.unit).mutate(keys, parents, rates, None, genes)
+            low, high = (storage.wide(jnp.asarray(side, jnp.bfloat16)) for side in (self.low, self.high))
+            return Bounds(low, high, self.handling, self.unit).mutate(keys, parents, rates, None, genes)
         low, high = (jnp.asarray(side, parents.dtype) for side in (self.low, self.high))
         span = high - low
         finite = jnp.isfinite(span)
@@ -125,12 +125,12 @@ def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, wide: Any, unit: An
         raise ValueError(f"bounds must have low ≤ high, got low={low[at]} and high={high[at]} for variable {at}")
     if (low == np.inf).any() or (high == -np.inf).any():
         raise ValueError("bounds must leave something: low must be below inf and high above -inf")
-    inward = [side.astype(wide, copy=False) for side in _inward(low, high, dtype)]
+    low_inside, high_inside = (side.astype(wide, copy=False) for side in _inward(low, high, dtype))
     with np.errstate(over="ignore"):
-        span = inward[1] - inward[0]
+        span = high_inside - low_inside
     if np.isinf(span[np.isfinite(low) & np.isfinite(high)]).any():
         raise ValueError(f"bounds must have a range high − low that {np.dtype(wide)} can hold")
-    return Bounds(*inward, handling, np.broadcast_to(np.asarray(unit, wide), (dim,)))
+    return Bounds(low_inside, high_inside, handling, np.broadcast_to(np.asarray(unit, wide), (dim,)))
 
 
 def _pairs(bounds: Any, dim: int) -> tuple[Any, Any]:

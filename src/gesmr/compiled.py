@@ -123,10 +123,12 @@ def run_spread(
     spread: Spread,
 ) -> Chunk:
     """`run` on many devices; `ga` comes without its bounds, which are spread."""
+    options = reevaluate, pool, spread.batch(batch_size, ga.num_children), length, spread
 
-    def part(ga: GA, bounds: Any, *rest: Any) -> Chunk:
-        size = None if batch_size is None else min(batch_size * spread.count, ga.num_children)
-        return _run(dataclasses.replace(ga, bounds=bounds), *rest, reevaluate, pool, size, length, spread)
+    def part(
+        ga: GA, bounds: Any, objective: Compiled, population: Array, rest: State, counts: Counts, rules: Rules
+    ) -> Chunk:
+        return _run(dataclasses.replace(ga, bounds=bounds), objective, population, rest, counts, rules, *options)
 
     specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME, SAME, SAME
     ended = Chunk(State(SAME, SAME, spread.by_gene, SAME, SAME), SAME, SAME, SAME, SAME)  # type: ignore[arg-type]
@@ -139,14 +141,16 @@ def first_values(
 ) -> Array:
     """Values of a first population `f[n, d]`."""
     key_of_draws = _random_key(objective, key, _BEFORE_THE_FIRST, 0)
-    size = None if batch_size is None else min(batch_size * (1 if spread is None else spread.count), rows.shape[0])
+    n = rows.shape[0]
+    if spread is None:
+        size = None if batch_size is None else min(batch_size, n)
+        return evaluate_children(_valued(objective, key_of_draws, None), packed(rows), size, first=0)
 
-    def values(objective: Compiled, rows: Array, key: Array | None) -> Array:
-        return evaluate_children(_valued(objective, key, spread), packed(rows), size, first=0)
+    def part(objective: Compiled, rows: Array, key: Array | None) -> Array:
+        valued = _valued(objective, key, spread)
+        return evaluate_children(valued, packed(rows), spread.batch(batch_size, n), first=0)
 
-    if spread is not None:
-        values = spread.map(values, (SAME, spread.by_gene, SAME), SAME)
-    return values(objective, rows, key_of_draws)
+    return spread.map(part, (SAME, spread.by_gene, SAME), SAME)(objective, rows, key_of_draws)
 
 
 def _valued(objective: Compiled, key: Array | None, spread: Spread | None) -> Callable[[Array], Array]:

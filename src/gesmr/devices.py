@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from . import _checks, noise
+from . import noise
 
 SAME = PartitionSpec()  # on every device
 
@@ -28,6 +28,7 @@ def mesh_of(devices: Any) -> Mesh | None:
     if devices is None:
         return None
     there, axis = jax.devices(), "devices"
+    chosen: list[Any]
     if isinstance(devices, Mesh):
         if len(devices.axis_names) != 1:
             raise ValueError(f"devices must be a Mesh of one axis, got the axes {devices.axis_names}")
@@ -85,6 +86,10 @@ class Spread:
         """Of what is a number, or one per gene, such as bounds."""
         return jax.tree.map(lambda x: PartitionSpec(self.axis) if np.ndim(x) else SAME, tree)
 
+    def batch(self, size: int | None, rows: int) -> int | None:
+        """How many of `rows` make a batch of `size` for every device."""
+        return None if size is None else min(size * self.count, rows)
+
     # within a program of many devices
 
     def map(self, function: Callable, in_specs: Any, out_specs: Any) -> Callable:
@@ -131,8 +136,7 @@ class Spread:
 
     def everywhere(self, tree: Any) -> Any:
         """The arrays of a pytree on every device."""
-        placed = NamedSharding(self.mesh, SAME)
-        return jax.tree.map(lambda x: _put(x, placed) if isinstance(x, jax.Array | np.ndarray) else x, tree)
+        return everywhere(tree, self.mesh)
 
     def row(self, population: Array, index: int) -> np.ndarray:
         """A whole member `f[d]`, in every process."""
@@ -143,7 +147,7 @@ class Spread:
         if self.processes == 1:
             return np.asarray(population)[:, : self.num_genes]
         rows = (self.row(population, i) for i in range(population.shape[0]))  # one at a time: devices may be full
-        if is_first():
+        if is_first(self):
             return np.stack(list(rows))
         for _ in rows:  # all take part
             pass
@@ -151,7 +155,7 @@ class Spread:
 
     @property
     def processes(self) -> int:
-        return len({device.process_index for device in self.mesh.devices.flat})
+        return _processes(self.mesh)
 
     def _padded(self, x: Any) -> Any:
         """Zeros in the place of genes that do not exist."""
@@ -160,6 +164,12 @@ class Spread:
             return x
         by_axis = [(0, 0)] * (np.ndim(x) - 1) + [(0, missing)]
         return jnp.pad(x, by_axis) if isinstance(x, jax.Array) else np.pad(x, by_axis)
+
+
+def everywhere(tree: Any, mesh: Mesh) -> Any:
+    """The arrays of a pytree on every device."""
+    placed = NamedSharding(mesh, SAME)
+    return jax.tree.map(lambda x: _put(x, placed) if isinstance(x, jax.Array | np.ndarray) else x, tree)
 
 
 def spread_seeds(tree: Any, mesh: Mesh, *, donate: bool = False) -> Any:
@@ -175,7 +185,7 @@ def spread_seeds(tree: Any, mesh: Mesh, *, donate: bool = False) -> Any:
 
 
 def _put(x: Any, sharding: NamedSharding, donate: bool = True) -> Array:
-    """`x` on the devices of `sharding`. Every process has all of `x` and puts its own parts, or `x` is there already."""
+    """`x` on the devices of `sharding`: every process has all of it and puts its own parts, or it is there already."""
     if sharding.is_fully_addressable or jnp.issubdtype(x.dtype, jax.dtypes.extended):
         return jax.device_put(x, sharding, may_alias=donate)
     if isinstance(x, jax.Array) and not x.is_fully_addressable:
@@ -197,9 +207,13 @@ def _row(population: Array, index: Any, everywhere: NamedSharding) -> Array:
 # several processes
 
 
-def is_first() -> bool:
-    """Whether this process is the one that writes and prints."""
-    return jax.process_index() == 0
+def is_first(spread: Spread | None) -> bool:
+    """Whether this process is the one of a run that writes and prints."""
+    return spread is None or jax.process_index() == 0
+
+
+def _processes(mesh: Mesh) -> int:
+    return len({device.process_index for device in mesh.devices.flat})
 
 
 def agreed(value: float, spread: Spread | None) -> float:
@@ -211,8 +225,7 @@ def agreed(value: float, spread: Spread | None) -> float:
 
 def agreed_integer(value: int, mesh: Mesh) -> int:
     """What the first process has for an integer below 2⁶⁴."""
-    several = len({device.process_index for device in mesh.devices.flat}) > 1
-    return int(_broadcast(np.uint64(value))) if several else value
+    return value if _processes(mesh) == 1 else int(_broadcast(np.uint64(value)))
 
 
 def _broadcast(word: Any) -> np.uint64:

@@ -12,9 +12,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import Partial
 
 from . import _checks
-from .devices import SAME, Spread, mesh_of, spread_seeds
+from .devices import SAME, Spread, everywhere, mesh_of, spread_seeds
 from .ga import GA, State
-from .noise import Genes
 from .storage import is_narrow, on_wide, packed, unpacked
 
 Objective = Callable[[Array], Array]  # f[N, d] → f[N], to be minimised
@@ -76,8 +75,8 @@ def evolve(
         return run(ga, as_pytree(objective), state.population, rest, *options)
     if state.fitness.ndim == 2:
         population, rest = spread_seeds((state.population, rest), mesh, donate=donate)
-        seeds = state.fitness.shape[0]
-        return _evolve_seeds(ga, as_pytree(objective), population, rest, *options, mesh, seeds)
+        ga, objective = everywhere((ga, as_pytree(objective)), mesh)
+        return _evolve_seeds(ga, objective, population, rest, *options, mesh, state.fitness.shape[0])
     spread = Spread(mesh, state.population.shape[1])
     population, bounds = spread.population(state.population, donate=donate), spread.placed(ga.bounds)
     ga, objective, rest = spread.everywhere((dataclasses.replace(ga, bounds=None), as_pytree(objective), rest))
@@ -98,18 +97,24 @@ def _run(
     generations: int,
     record: Callable[[State], Any] | None,
     batch_size: int | None,
-    genes: Genes | None = None,
+    spread: Spread | None = None,
 ) -> tuple[State, History]:
-    dtype = population.dtype
-    if genes is None:
-        objective = on_wide(objective, dtype)
+    """The loop; on many devices every one of them runs it, on the genes it holds."""
+    dtype, genes = population.dtype, None
+    objective = on_wide(objective, dtype)
+    if spread is not None:
+        genes, objective = spread.genes, spread.shared(objective)
+
+    def visible(state: State) -> State:
+        members = state.population if spread is None else spread.whole(state.population)
+        return state._replace(population=unpacked(members, dtype))
 
     def generation(state: State, _) -> tuple[State, History]:
         proposal = ga.ask(state, genes)
         log_rate = jnp.mean(ga.controller.log_rates(state.controller))
         state = ga.tell(state, proposal, evaluate_children(objective, proposal.population, batch_size))
         evaluations = ga.num_children * (state.generation + 1) + 1
-        extra = None if record is None else record(state._replace(population=unpacked(state.population, dtype)))
+        extra = None if record is None else record(visible(state))
         return state, History(state.best_fitness, log_rate, evaluations, extra)
 
     # Two generations per step let a GPU swap two buffers instead of copying the population back; a CPU gains nothing.
@@ -151,16 +156,11 @@ def _run_children(
     batch_size: int | None,
     spread: Spread,
 ) -> tuple[State, History]:
-    """One run on many devices: `_run` of the genes that each holds, and an objective that exchanges them."""
-    size = None if batch_size is None else min(batch_size * spread.count, ga.num_children)
-
-    def seen(state: State) -> Any:
-        return record(state._replace(population=spread.whole(state.population)))  # type: ignore[misc]
+    """One run on many devices; `ga` comes without its bounds, which are spread."""
 
     def part(ga: GA, bounds: Any, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
-        ga = dataclasses.replace(ga, bounds=bounds)
-        shared = spread.shared(on_wide(objective, population.dtype))
-        return _run(ga, shared, population, rest, generations, record and seen, size, spread.genes)
+        ga, size = dataclasses.replace(ga, bounds=bounds), spread.batch(batch_size, ga.num_children)
+        return _run(ga, objective, population, rest, generations, record, size, spread)
 
     specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME
     final = State(SAME, SAME, spread.by_gene, SAME, SAME), SAME  # type: ignore[arg-type]
@@ -179,7 +179,7 @@ def _run_seeds(
     mesh: Mesh,
     seeds: int,
 ) -> tuple[State, History]:
-    """Many runs on many devices: `_run` of the seeds that each has. All but the populations is known everywhere."""
+    """Many runs on many devices, some on each. All but the populations is known everywhere afterwards."""
     by_seed = PartitionSpec(mesh.axis_names[0])
 
     def part(ga: GA, objective: Objective, population: Array, rest: State) -> tuple[State, History]:

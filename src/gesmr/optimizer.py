@@ -341,7 +341,7 @@ class Optimizer:
         from . import checkpoint  # noqa: PLC0415  it knows optimisers, they need not know it
 
         content = checkpoint.snapshot(self)
-        if self._spread is None or is_first():
+        if is_first(self._spread):
             archive.write(path, *content)
 
     @classmethod

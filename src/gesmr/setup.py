@@ -184,7 +184,8 @@ def _draw_spread(key: noise.Key, head: np.ndarray, around: tuple, members: int, 
     """`_rows` on many devices, of the variables that each holds."""
 
     def part(key: noise.Key, head: Array, around: tuple) -> Array:
-        return _rows(key, head, *around, members, dtype, spread.genes.first)
+        x0, std, bounds = around
+        return _rows(key, head, x0, std, bounds, members, dtype, spread.genes.first)
 
     draw = jax.jit(spread.map(part, (SAME, spread.by_gene, spread.per_gene(around)), spread.by_gene))
     return draw(spread.everywhere(key), spread.population(head), spread.placed(around))

@@ -119,14 +119,14 @@ class Watch:
             raise
         self._save(optimizer)
         result = optimizer.result
-        if self._disp and is_first():
+        if self._disp and is_first(optimizer._spread):
             print(f"{result.message} Best value {result.fun:.6g} after {result.nit} generations.", flush=True)
         return result
 
     def _between(self, optimizer: Optimizer) -> None:
         progress, spread = optimizer._progress, optimizer._spread
         now = time.monotonic()
-        if self._disp and is_first() and now - self._shown >= 1.0:
+        if self._disp and is_first(spread) and now - self._shown >= 1.0:
             self._shown = now
             print(f"generation {progress.nit}: best value {optimizer._setup.sign * progress.best:.6g}", flush=True)
         if self._callbacks:
@@ -144,7 +144,7 @@ class Watch:
         glance["recent"] = optimizer._record.since(self._told_at)
         self._told_at = optimizer._progress.nit
         enough = False
-        for callback in self._callbacks if optimizer._spread is None or is_first() else ():
+        for callback in self._callbacks if is_first(optimizer._spread) else ():
             try:
                 callback(glance)
             except StopIteration:
