@@ -15,11 +15,11 @@ from test_workers import INNOCENT, SPHERES, assert_same, lines_to_copy, minimize
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
-NODE = {"num_cpus": 2, "object_store_memory": 10**8}
+NODE = {"num_cpus": 3, "object_store_memory": 10**8}
 
 
 class Nodes:
-    """A head and another node, each with two CPUs."""
+    """A head and another node, each with CPUs for more actors than there will be."""
 
     def __init__(self):
         from ray.cluster_utils import Cluster  # noqa: PLC0415
