@@ -51,7 +51,7 @@ def nodes():
 
 @pytest.fixture(scope="module")
 def actors(nodes):
-    with gesmr.Ray(nodes.address, cpus=1.5, actors=2) as actors:
+    with gesmr.Ray(nodes.address, cpus=2, actors=2) as actors:
         yield actors
 
 
