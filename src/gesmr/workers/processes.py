@@ -79,10 +79,8 @@ class _Processes:
 
     def __init__(self, size: int):
         here = multiprocessing.current_process()
-        if here.name == _NAME and getattr(
-            here, "_inheriting", False
-        ):  # a worker, in the middle of importing the script
-            sys.exit(_UNGUARDED)
+        if here.name == _NAME and getattr(here, "_inheriting", False):
+            sys.exit(_UNGUARDED)  # a worker, in the middle of importing the script
         self.size = size
         self._context = multiprocessing.get_context("spawn")
         self._objective: tuple[int, bytes] | None = None
