@@ -54,7 +54,8 @@ reproduction-page: $(STAMP)
 
 bench: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/against_evosax.py --write benchmarks/README.md; evosax=$$?; \
-	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md && exit $$evosax
+	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md; optimizer=$$?; \
+	$(BENCH_VENV)/bin/python benchmarks/workers.py --write benchmarks/README.md && exit $$((evosax + optimizer))
 
 coco: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco.py --jobs $(JOBS) --write docs/benchmarks.md

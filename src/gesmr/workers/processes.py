@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
+from .._signals import uninterrupted
 from .crew import Answered, Crew, Event, Lost, Ready, Refused, Transport, Unstarted
 from .remote import Evaluator
 
+_NAME = "gesmr worker"
 _GRAIN = 0.002
 _CLOSING_SECONDS = 2.0  # for workers to end by themselves
 _MOST = 1024
@@ -59,7 +61,7 @@ class _Worker:
 
     def __init__(self, context: Any):
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs,), name="gesmr worker")
+        self.process = context.Process(target=_work, args=(theirs,), name=_NAME)
         with _without_interrupts():
             self.process.start()
         theirs.close()
@@ -76,8 +78,9 @@ class _Processes:
     grain = _GRAIN
 
     def __init__(self, size: int):
-        if getattr(multiprocessing.current_process(), "_inheriting", False):
-            sys.exit(_UNGUARDED)  # this is a worker, in the middle of importing the script
+        here = multiprocessing.current_process()
+        if here.name == _NAME and getattr(here, "_inheriting", False):
+            sys.exit(_UNGUARDED)  # a worker, in the middle of importing the script
         self.size = size
         self._context = multiprocessing.get_context("spawn")
         self._objective: tuple[int, bytes] | None = None
@@ -85,7 +88,7 @@ class _Processes:
         self._finalizer = weakref.finalize(self, _close, self._workers)  # if nobody closes it
         try:
             for _ in range(size):
-                self._workers.append(_Worker(self._context))
+                self._start()
         except BaseException:
             self.close()
             raise
@@ -112,12 +115,17 @@ class _Processes:
         return [event for worker in found.values() for event in self._events(worker)]
 
     def end(self, worker: _Worker) -> None:
+        self._workers.remove(worker)
         worker.kill()
-        self._workers[self._workers.index(worker)] = _Worker(self._context)
+        self._start()
 
     def close(self) -> None:
         self._finalizer.detach()
         _close(self._workers)
+
+    def _start(self) -> None:
+        with uninterrupted():
+            self._workers.append(_Worker(self._context))
 
     def _events(self, worker: _Worker) -> Iterator[Event]:
         try:
@@ -152,7 +160,7 @@ class _Processes:
         status = worker.process.exitcode
         if status == _UNGUARDED and not started:
             return Unstarted(worker, _GUARD, final=True)
-        self._workers.append(_Worker(self._context))
+        self._start()
         why = f"its process {_ended(status)}"
         return Lost(worker, why) if started else Unstarted(worker, why)
 
