@@ -9,7 +9,7 @@ from gymnasium import spaces
 
 
 class Line(gymnasium.Env):
-    """A place on a line and a wish to be at 0, seen as (place, step), moved by −1, 0 or 1. `trouble` comes at step 3."""
+    """A place on a line, best at 0, seen as (place, step), moved by −1, 0 or 1. `trouble` comes at step 3."""
 
     observation_space = spaces.Box(-np.inf, np.inf, (2,), np.float32)
     action_space = spaces.Discrete(3, start=-1)

@@ -76,7 +76,7 @@ def starts_of(name, problem):
 
 @pytest.mark.parametrize("name", SOME)
 def test_returns_are_those_of_the_control_tasks(name, x64):
-    """From the same start states. Gymnasium shows them in single precision: a few episodes go another way at the end."""
+    """From the same start states. Gymnasium shows them in single precision: a few episodes go another way."""
     ours = get(GYMNASIUM[name], episodes=4, max_steps=control.TASKS[name].steps)
     theirs = control.get(name, episodes=4)
     theirs = control.Control(name, starts_of(name, ours), theirs.key, theirs.steps)
@@ -149,10 +149,9 @@ def test_an_environment_that_raises_follows_on_error():
     options = {"popsize": 5, "maxiter": 1, "rng": 0}
     with pytest.raises(RuntimeError, match="the line is broken"):
         gesmr.minimize(problem, problem.x0, **options)
-    with pytest.warns(RuntimeWarning, match="no candidate has had a finite value"):
+    with pytest.warns(RuntimeWarning, match="no candidate"), pytest.warns(RuntimeWarning, match="the line is broken"):
         result = gesmr.minimize(problem, problem.x0, on_error="worst", **options)
     assert result.errors == result.nfev
-    assert "the line is broken" in result.message
 
 
 @pytest.mark.parametrize(("trouble", "message"), [
@@ -224,7 +223,7 @@ def test_an_environment_that_hangs_follows_on_error():
         options = {"popsize": 3, "maxiter": 1, "rng": 0, "workers": pool}
         with pytest.raises(TimeoutError):
             gesmr.minimize(problem, problem.x0, **options)
-        with pytest.warns(RuntimeWarning):
+        with pytest.warns(RuntimeWarning, match="no candidate"), pytest.warns(RuntimeWarning, match="TimeoutError"):
             result = gesmr.minimize(problem, problem.x0, on_error="worst", **options)
     assert result.errors == result.nfev
 
