@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -251,6 +252,22 @@ def test_executors_and_pools_of_the_standard_library():
         assert_same(minimize(workers=pool.map), expected)
 
 
+# Ray, as far as it can be had without a cluster
+
+
+def test_ray_is_optional(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'gesmr\[ray\]'"):
+        minimize(workers="ray")
+
+
+@pytest.mark.slow
+def test_a_cluster_that_does_not_answer_is_an_error():
+    pytest.importorskip("ray")
+    with pytest.raises(ConnectionError, match="no Ray cluster answers at"):
+        minimize(workers="127.0.0.1:1")
+
+
 # Leaks
 
 
@@ -281,7 +298,7 @@ def wait_until(condition, seconds=60.0):
 
 
 SCRIPT = """
-import sys, time
+import signal, sys, time
 import numpy as np
 import gesmr
 
@@ -297,6 +314,7 @@ def fun(x, way, mark):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     workers, way, mark = sys.argv[1:]
     workers = gesmr.Ray(num_cpus=2, object_store_memory=10**8) if workers == "ray" else int(workers)
     result = gesmr.minimize(fun, np.ones(3), args=(way, mark), popsize=13, maxiter=2, workers=workers, rng=0)
@@ -308,9 +326,9 @@ class Program:
     """A script in a process of its own, with a temporary directory of its own and a mark that its children inherit."""
 
     def __init__(self, directory, *arguments, source=SCRIPT):
-        script, self.temporary = directory / "script.py", directory / "t"
+        script = directory / "script.py"
         script.write_text(source)
-        self.temporary.mkdir()
+        self.temporary = Path(tempfile.mkdtemp(prefix="g", dir="/tmp"))  # short: Ray has sockets in it
         self.mark = f"GESMR_MARK={directory}"
         self.shared = set(os.listdir("/dev/shm"))
         path = os.pathsep.join([str(Path(gesmr.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
@@ -330,6 +348,7 @@ class Program:
     def assert_nothing_left(self):
         wait_until(lambda: not marked(self.mark))
         wait_until(lambda: not os.listdir(self.temporary))
+        self.temporary.rmdir()
         assert set(os.listdir("/dev/shm")) <= self.shared
 
 
@@ -340,10 +359,9 @@ WAYS = ["success", "error", "interrupt", "kill"]
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("workers", ["2", "ray"])
-def test_nothing_is_left_behind(tmp_path_factory, workers, way):
-    directory = tmp_path_factory.mktemp("g")  # a short name: sockets are in it
-    calls = directory / "calls"
-    program = Program(directory, workers, way, calls)
+def test_nothing_is_left_behind(tmp_path, workers, way):
+    calls = tmp_path / "calls"
+    program = Program(tmp_path, workers, way, calls)
     if way in ("interrupt", "kill"):
         wait_until(calls.exists)  # it is in the middle of something
         assert len(marked(program.mark)) > 2
@@ -366,7 +384,9 @@ def test_nothing_is_left_behind(tmp_path_factory, workers, way):
 def test_a_script_that_would_start_workers_in_workers_gets_one_clear_error(tmp_path):
     source = "import gesmr\nfrom misbehaving import sphere\ngesmr.minimize(sphere, [1.0], workers=2)\n"
     source = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n{source}"
-    _, err, status = Program(tmp_path, source=source).finish()
+    program = Program(tmp_path, source=source)
+    _, err, status = program.finish()
+    program.assert_nothing_left()
     assert status == 1
     assert err.count("Traceback") == 1
     assert 'put what the script does below `if __name__ == "__main__":`' in err

@@ -15,6 +15,8 @@ from typing import Any
 
 _SECONDS = 10.0  # for somebody to answer at an address
 LOCAL = (None, "ray", "auto")  # a cluster that runs on this machine, or one of our own
+_LONGEST = 20  # characters of a directory for temporary files: Ray has sockets there, whose names are limited
+_SHARED = ("runtime_env", "namespace")  # options that also make sense for a cluster that is there already
 _QUIET = {"log_to_driver": False, "logging_level": logging.ERROR}
 
 
@@ -39,8 +41,9 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
     """The module `ray`, connected within the block.
 
     None, "ray" and "auto" join the cluster of this machine (RAY_ADDRESS, or one that `ray start` has started), or start
-    one that lives as long as the block and takes `options` of `ray.init` such as num_cpus. Other addresses are joined.
-    If this process is connected already that connection is used, and kept.
+    one that lives as long as the block. Other addresses are joined. `options` are those of `ray.init`, such as num_cpus
+    for a cluster that is started or runtime_env for any. If this process is connected already, that connection is used
+    and kept.
     """
     if address is not None and not is_address(address):
         raise ValueError(
@@ -55,8 +58,8 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
         warnings.simplefilter("ignore", FutureWarning)  # about Ray's own settings
         warnings.filterwarnings("ignore", r"os\.fork", RuntimeWarning)  # JAX's: Ray forks only to start its programs
         if address not in LOCAL:
-            _join(ray, str(address))
-        elif not _found_here() or not _joined(ray):
+            _join(ray, str(address), options)
+        elif not _found_here() or not _joined(ray, options):
             directory = _Directory()
             defaults = {"include_dashboard": False, "_temp_dir": directory.path}
             try:
@@ -76,7 +79,8 @@ class _Directory:
     """Where a cluster of our own keeps its files. They go with this process, however it ends."""
 
     def __init__(self):
-        self.path = tempfile.mkdtemp(prefix="gesmr-ray-")
+        usual = tempfile.gettempdir()
+        self.path = tempfile.mkdtemp(prefix="gesmr-ray-", dir=usual if len(usual) <= _LONGEST else "/tmp")
         command = [sys.executable, "-I", "-S", "-c", _SWEEP, self.path]
         nobody = subprocess.DEVNULL
         self._sweeper = subprocess.Popen(
@@ -98,18 +102,19 @@ for _ in range(100):
 """
 
 
-def _join(ray: Any, address: str) -> None:
+def _join(ray: Any, address: str, options: dict[str, Any]) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_SECONDS).close()  # Ray itself would try for minutes
-        ray.init(address=address, **_QUIET)
+        ray.init(address=address, **{**_QUIET, **options})
     except (OSError, OverflowError, RuntimeError) as error:
         raise ConnectionError(f"no Ray cluster answers at {address!r}: {error}") from error
 
 
-def _joined(ray: Any) -> bool:
+def _joined(ray: Any, options: dict[str, Any]) -> bool:
+    shared = {name: value for name, value in options.items() if name in _SHARED}
     try:
-        ray.init(address="auto", **_QUIET)
+        ray.init(address="auto", **{**_QUIET, **shared})
     except ConnectionError:  # it is there no longer
         return False
     return True

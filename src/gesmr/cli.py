@@ -247,6 +247,10 @@ def minimize_function(
     vectorized: Annotated[
         bool, typer.Option("--vectorized", help="The function takes all candidates, one per row, to all values.")
     ] = False,
+    workers: Annotated[
+        str | None, typer.Option(help="A number of processes (-1: all CPUs), ray, or the address of a Ray cluster.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds a candidate may take, with --workers.")] = None,
     restarts: Annotated[int, typer.Option(help="How often to begin anew when patience has run out.")] = 0,
     on_error: Annotated[str, typer.Option(help="What an exception is: raise, or worst for the worst value.")] = "raise",
     checkpoint: Annotated[Path | None, typer.Option(help="Keep the run here.", metavar="FILE")] = None,
@@ -263,7 +267,7 @@ def minimize_function(
     search = {"popsize": popsize, "controller": controller, "init_std": init_std, "restarts": restarts}
     result = minimizing.minimize(
         load_callable(objective),
-        minimizing.Request(dim, bounds, x0, seed, checkpoint, every, resume, log),
+        minimizing.Request(dim, bounds, x0, seed, checkpoint, every, resume, log, workers, timeout),
         Console(stderr=True),
         {**limits, **search, "vectorized": vectorized, "on_error": on_error},
         maximize,

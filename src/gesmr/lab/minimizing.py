@@ -18,6 +18,7 @@ from .. import archive
 from ..loggers import JSONLines
 from ..minimize import minimize as minimize_function
 from ..watching import Checkpoint
+from ..workers import Crew, Pool, Ray, WorkerError, crew_of, from_worker
 from .errors import LabError
 
 _PLAIN_SECONDS = 5.0  # between lines where there is no terminal
@@ -35,6 +36,8 @@ class Request:
     every: int | None
     resume: bool
     log: Path | None
+    workers: str | None
+    timeout: float | None
 
 
 def minimize(fun: Callable, request: Request, console: Console, options: dict[str, Any], maximize: bool) -> Any:
@@ -59,10 +62,11 @@ def minimize(fun: Callable, request: Request, console: Console, options: dict[st
                 callback=callbacks,
                 checkpoint=kept,
                 resume=request.resume,
+                workers=_workers(request.workers, request.timeout),
                 **options,
             )
-    except (TypeError, ValueError, OSError) as error:
-        if _raised_in(error, getattr(fun, "__module__", None)):
+    except (TypeError, ValueError, OSError, WorkerError, ModuleNotFoundError) as error:
+        if from_worker(error) or _raised_in(error, getattr(fun, "__module__", None)):
             raise
         raise LabError(str(error)) from error
 
@@ -104,6 +108,19 @@ def _seed(request: Request) -> int:
     if request.resume and request.checkpoint is not None and archive.exists(request.checkpoint):
         return int(archive.read(request.checkpoint)[0]["setup"]["seed"])
     return secrets.randbits(63)
+
+
+def _workers(text: str | None, timeout: float | None) -> Crew | None:
+    """A number of processes, or where a Ray cluster is."""
+    if text is None:
+        if timeout is not None:
+            raise LabError("--timeout needs --workers")
+        return None
+    number = int(text) if text.removeprefix("-").isdigit() else None
+    crew = Pool(1) if number == 1 else crew_of(text if number is None else number)
+    if isinstance(crew, Pool):
+        return Pool(crew.processes, timeout=timeout)
+    return Ray(text, timeout=timeout)
 
 
 def _bounds(text: str) -> tuple[float, float]:

@@ -23,7 +23,7 @@ class Ray(Crew):
     actors: how many.
     cpus: of each. Fractions are allowed.
     timeout, tries, chunk: as for `Pool`.
-    options: of `ray.init`, for a cluster that is started.
+    options: of `ray.init`, such as num_cpus for a cluster that is started or runtime_env for any.
     """
 
     def __init__(
@@ -77,7 +77,8 @@ class _Actors:
         self._since = time.monotonic()  # without any worker
         try:
             self.size = options.actors or max(int(ray.cluster_resources().get("CPU", 0) / options.cpus), 1)
-            self._class = ray.remote(num_cpus=options.cpus, max_restarts=0, max_task_retries=0)(_Actor)
+            share = {"num_cpus": options.cpus, "scheduling_strategy": "SPREAD"}
+            self._class = ray.remote(**share, max_restarts=0, max_task_retries=0)(_Actor)
             for _ in range(self.size):
                 self._start()
         except BaseException:

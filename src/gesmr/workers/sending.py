@@ -1,15 +1,13 @@
 """What goes to workers and comes back: the objective, once; exceptions, with where they arose."""
 
+import importlib
+import os
 import pickle
+import sys
 import traceback
 from typing import Any
 
 import jax
-
-try:
-    import cloudpickle
-except ImportError:  # then functions must be importable by their names
-    cloudpickle = None
 
 _SETTINGS = ("jax_enable_x64", "jax_default_matmul_precision")  # a function must give what it would give here
 
@@ -20,24 +18,34 @@ class WorkerError(RuntimeError):
 
 def pack(call: Any, pickler: Any = None) -> bytes:
     """An objective, with what its values depend on, or TypeError that says which part cannot be sent."""
-    pickler = pickler or cloudpickle or pickle
+    pickler = pickler or _pickler()
     try:
         inside = pickler.dumps(call)
     except Exception as error:
         what, why = _culprit(call, pickler, error)
         help = "" if pickler is not pickle else _NAMED if "fun" in what else _INSTALL
         raise TypeError(f"{what} cannot be sent to workers: {type(why).__name__}: {why}{help}") from error
-    return pickle.dumps(({name: getattr(jax.config, name) for name in _SETTINGS}, inside))
+    settings = {name: getattr(jax.config, name) for name in _SETTINGS}
+    return pickle.dumps((settings, [os.path.abspath(place) for place in sys.path], inside))
 
 
+_NOTE = "In a worker:\n"
 _INSTALL = "; pip install cloudpickle sends more"
 _NAMED = "; define it at the top of a module (no lambda, no function in a function), or pip install cloudpickle"
 
 
+def _pickler() -> Any:
+    try:
+        return importlib.import_module("cloudpickle")
+    except ImportError:  # then functions must be importable by their names
+        return pickle
+
+
 def unpack(packed: bytes) -> Any:
-    settings, inside = pickle.loads(packed)
+    settings, places, inside = pickle.loads(packed)
     for name, value in settings.items():
         jax.config.update(name, value)
+    sys.path += [place for place in places if place not in sys.path and os.path.exists(place)]
     return pickle.loads(inside)
 
 
@@ -70,8 +78,13 @@ def unpack_exception(packed: bytes) -> BaseException:
         error = WorkerError(f"fun raised {line}") if inside is None else pickle.loads(inside)
     except Exception:
         error = WorkerError(f"fun raised {line}")
-    error.add_note(f"In a worker:\n{told}")
+    error.add_note(f"{_NOTE}{told}")
     return error
+
+
+def from_worker(error: BaseException) -> bool:
+    """Whether an exception was raised by fun, in a worker."""
+    return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
 
 
 def _line(error: BaseException) -> str:

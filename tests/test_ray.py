@@ -1,0 +1,151 @@
+"""Evaluation on a real Ray cluster of two nodes, on this machine; one of them is killed."""
+
+import shutil
+import tempfile
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import gesmr
+import misbehaving
+from gesmr import _ray
+from test_workers import INNOCENT, SPHERES, assert_same, minimize, values, wait_until
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("ray")
+NODE = {"num_cpus": 2, "object_store_memory": 10**8}
+
+
+class Nodes:
+    """A head and another node, each with two CPUs."""
+
+    def __init__(self):
+        from ray.cluster_utils import Cluster  # noqa: PLC0415
+
+        self.directory = tempfile.mkdtemp(prefix="g", dir="/tmp")  # short: there are sockets in it
+        head = {**NODE, "temp_dir": self.directory, "include_dashboard": False}
+        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address = self.cluster.address
+        self.add()
+
+    def add(self):
+        self.other = self.cluster.add_node(**NODE)
+        self.cluster.wait_for_nodes()
+
+    def kill(self):
+        self.cluster.remove_node(self.other, allow_graceful=False)
+
+    def close(self):
+        self.cluster.shutdown()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    found = Nodes()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def actors(nodes):
+    with gesmr.Ray(nodes.address, cpus=1.5, actors=2) as actors:
+        yield actors
+
+
+@pytest.fixture(scope="module")
+def hasty(nodes, actors):
+    """The same, with one actor that does not have much time, and half a CPU, for which there is room."""
+    with gesmr.Ray(nodes.address, cpus=0.5, actors=1, timeout=1.0) as hasty:
+        yield hasty
+
+
+def test_results_are_those_of_no_workers(actors):
+    shift = np.arange(3.0)
+
+    def fun(x):  # is sent along: Ray has what that takes
+        return misbehaving.sphere(x - shift)
+
+    result = minimize(fun, workers=actors)
+    assert result.path == "python, 2 actors of Ray"
+    assert_same(result, minimize(fun))
+
+
+def test_both_nodes_work_and_what_was_there_before_is_there_after(actors, nodes, tmp_path):
+    values(actors, misbehaving.somewhere, tmp_path, 0.05)
+    assert len(list(tmp_path.iterdir())) == 2
+    with _ray.connected("ray") as ray:  # the connection that there is
+        assert len(ray.nodes()) == 2
+    assert ray.is_initialized()
+
+
+def test_exceptions_come_back_as_they_are_the_first_one_first(actors):
+    with pytest.raises(ZeroDivisionError, match="at 14") as error:
+        values(actors, misbehaving.raises)
+    assert "misbehaving.py" in error.value.__notes__[0]
+    by, found = values(actors, misbehaving.raises, on_error="worst")
+    alone, expected = values(None, misbehaving.raises, on_error="worst")
+    np.testing.assert_array_equal(found, expected)
+    assert (by.errors, by.first_error) == (alone.errors, alone.first_error)
+
+
+@pytest.mark.parametrize("fun", [misbehaving.text, misbehaving.array])
+def test_nonsense_is_refused_as_without_workers(actors, fun):
+    with pytest.raises(TypeError, match="fun must return one real number"):
+        values(actors, fun)
+
+
+def test_a_candidate_that_kills_workers_is_given_up_after_three_tries(actors, tmp_path):
+    by, found = values(actors, misbehaving.dies, tmp_path / "calls", on_error="worst")
+    np.testing.assert_array_equal(found, np.where(INNOCENT, SPHERES, np.nan))
+    assert by.errors == 1
+    assert "its actor died" in by.first_error
+    assert (tmp_path / "calls").read_text() == "xxx"
+
+
+def test_a_candidate_that_hangs_is_given_up_after_three_tries(hasty, tmp_path):
+    by, found = values(hasty, misbehaving.hangs, tmp_path / "calls", on_error="worst")
+    np.testing.assert_array_equal(found, np.where(INNOCENT, SPHERES, np.nan))
+    assert (by.errors, by.first_error) == (1, "no answer within 1 s, in the last of 3 tries")
+    assert (tmp_path / "calls").read_text() == "xxx"
+
+
+def test_what_cannot_be_sent_is_said_before_anything_is_started():
+    workers = gesmr.Ray("ray")
+    with pytest.raises(TypeError, match=r"args\[0\] \(a lock\) cannot be sent to workers"):
+        minimize(args=(threading.Lock(),), workers=workers)
+    assert workers._team is None
+
+
+def test_what_cannot_be_loaded_is_said_before_any_work(actors):
+    with pytest.raises(gesmr.WorkerError, match="a worker cannot load fun: ImportError: not here"):
+        minimize(misbehaving.Unloadable(), workers=actors)
+
+
+def test_a_node_is_killed_in_the_middle_of_a_generation(actors, nodes, tmp_path):
+    """Everything is as if nothing had happened; a new node then gets work."""
+    ours = actors._team.transport._ray.get_runtime_context().get_node_id()
+
+    def others():
+        return [path for path in tmp_path.iterdir() if path.name != ours]
+
+    def kill():
+        wait_until(others)
+        nodes.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    options = {"fun": misbehaving.somewhere, "args": (tmp_path, 0.1), "popsize": 41}
+    result = minimize(**options, maxiter=2, workers=actors)
+    killer.join()
+    assert_same(result, minimize(misbehaving.sphere, popsize=41, maxiter=2))
+    wait_until(lambda: sum(node["Alive"] for node in actors._team.transport._ray.nodes()) == 1)
+    for path in others():
+        path.unlink()
+    nodes.add()
+    until = time.monotonic() + 120
+    while not others():
+        np.testing.assert_array_equal(values(actors, misbehaving.somewhere, tmp_path, 0.05)[1], SPHERES)
+        assert time.monotonic() < until, "the new node gets no work"
