@@ -97,17 +97,16 @@ def test_a_node_is_killed_and_its_group_computed_elsewhere(nodes, tmp_path):
     specs = [Power(0, f"wait:{flag}"), Power(1, f"wait:{flag}"), *STUDY.specs()[2:]]
     store = Store(tmp_path / "ray", create=True)
 
-    def kill():
-        wait_until(lambda: len(waiting(flag)) == 2)
-        nodes.kill()
-        nodes.add()
-        wait_until(lambda: len(waiting(flag)) == 3)
-        flag.touch()
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    computed, said = run(specs, store, nodes)
-    killer.join()
+    found = []
+    running = threading.Thread(target=lambda: found.append(run(specs, store, nodes)), daemon=True)
+    running.start()
+    wait_until(lambda: len(waiting(flag)) == 2)
+    nodes.kill()
+    nodes.add()
+    wait_until(lambda: len(waiting(flag)) == 3)
+    flag.touch()
+    running.join()
+    ((computed, said),) = found
     assert computed == 8
     assert said.count("its node was lost, and another one will compute it") == 1
     assert arrays(store.directory) == arrays(alone(specs, tmp_path / "alone").directory)
@@ -138,7 +137,7 @@ def test_what_another_process_computes_is_left_to_it(nodes, tmp_path):
     found = []
     with store.claim(first.specs) as mine:
         assert mine
-        thread = threading.Thread(target=lambda: found.append(run(STUDY.specs(), store, nodes)))
+        thread = threading.Thread(target=lambda: found.append(run(STUDY.specs(), store, nodes)), daemon=True)
         thread.start()
         wait_until(lambda: len(arrays(store.directory)) == 7)
         (group,) = (group for group in elsewhere.groups() if group.specs[0]["number"] == 0)
