@@ -21,7 +21,8 @@ from test_ray import Nodes
 from test_study_devices import arrays, devices_of
 from test_workers import wait_until
 
-pytestmark = pytest.mark.slow
+# JAX warns of forks, and Ray forks to start the programs of a node
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]
 pytest.importorskip("ray")
 HERE = Path(__file__).parent
 STUDY = SmallStudy()
