@@ -116,7 +116,7 @@ class Gym:
 
     def _episode(self, environment: Any, layers: "_Layers", start: int) -> float:
         flat = _flattening(environment.observation_space)
-        draws = np.random.default_rng(start)
+        draws = np.random.default_rng([start, 1])  # not the environment's own
         observation, _ = environment.reset(seed=start)
         total = 0.0
         for step in range(self.steps):
