@@ -52,7 +52,8 @@ reproduction-page: $(STAMP)
 
 bench: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/against_evosax.py --write benchmarks/README.md; evosax=$$?; \
-	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md && exit $$evosax
+	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md; optimizer=$$?; \
+	$(BENCH_VENV)/bin/python benchmarks/workers.py --write benchmarks/README.md && exit $$((evosax + optimizer))
 
 format: $(STAMP)
 	$(BIN)/ruff format .

@@ -125,6 +125,10 @@ def test_nothing_finite_is_a_failure(here):
         ("bowl", ["--x0", "absent.npy"], "--x0 must be a number or a .npy file"),
         ("bowl", ["--controller", "GESMRR"], "GESMRR"),
         ("bowl", ["--resume"], "need --checkpoint"),
+        ("bowl", ["--timeout", "3"], "--timeout needs --workers"),
+        ("bowl", ["--workers", "bob"], "workers must be"),
+        ("bowl", ["--workers", "0"], "workers must be"),
+        ("bowl", ["--workers", "2", "--timeout", "-1"], "timeout must be"),
         ("bowl", ["--checkpoint", "absent/run"], "absent/run"),
         ("bowl", ["--log", "absent/log"], "absent/log"),
         ("three", [], "must be a function, got int"),
@@ -137,6 +141,15 @@ def test_bad_options_end_in_one_line(here, name, arguments, words):
     assert words in said
     assert not out
     assert "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_workers(here):
+    found = as_json("bowl", "--workers", "2", "--timeout", "60", "--maxiter", "5")
+    assert found["path"] == "python, 2 processes"
+    assert found["x"] == as_json("bowl", "--maxiter", "5")["x"]
+    with pytest.raises(ValueError, match="my own fault"):  # with where it arose, not as a wrong request
+        run("broken", *SMALL, "--workers", "2")
 
 
 @pytest.mark.slow

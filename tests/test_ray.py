@@ -11,15 +11,15 @@ import pytest
 import gesmr
 import misbehaving
 from gesmr import _ray
-from test_workers import INNOCENT, SPHERES, assert_same, minimize, values, wait_until
+from test_workers import INNOCENT, SPHERES, assert_same, lines_to_copy, minimize, values, wait_until
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("ray")
-NODE = {"num_cpus": 2, "object_store_memory": 10**8}
+NODE = {"num_cpus": 3, "object_store_memory": 10**8}
 
 
 class Nodes:
-    """A head and another node, each with two CPUs."""
+    """A head and another node, each with CPUs for more actors than there will be."""
 
     def __init__(self):
         from ray.cluster_utils import Cluster  # noqa: PLC0415
@@ -81,6 +81,15 @@ def test_both_nodes_work_and_what_was_there_before_is_there_after(actors, nodes,
     assert ray.is_initialized()
 
 
+def test_the_lines_of_the_docs_to_copy(actors):
+    """`actors` has connected this process, so that "ray" is that cluster."""
+    names = {"fun": misbehaving.sphere, "x0": [1.0, 2.0], "gesmr": gesmr}
+    for lines in lines_to_copy():
+        if "ray" in lines:
+            exec(lines.replace("x0,", "x0, maxiter=2,"), names)
+            assert names["result"].path == "python, actors of Ray"
+
+
 def test_exceptions_come_back_as_they_are_the_first_one_first(actors):
     with pytest.raises(ZeroDivisionError, match="at 14") as error:
         values(actors, misbehaving.raises)
@@ -124,6 +133,7 @@ def test_what_cannot_be_loaded_is_said_before_any_work(actors):
         minimize(misbehaving.Unloadable(), workers=actors)
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # to start another node
 def test_a_node_is_killed_in_the_middle_of_a_generation(actors, nodes, tmp_path):
     """Everything is as if nothing had happened; a new node then gets work."""
     ours = actors._team.transport._ray.get_runtime_context().get_node_id()

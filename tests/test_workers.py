@@ -1,12 +1,13 @@
 """Evaluation by processes: the same values, and what happens when workers fail."""
 
+import concurrent.futures
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -201,8 +202,11 @@ def test_what_cannot_be_sent_is_said_before_anything_is_started():
 
 
 def test_what_cannot_be_loaded_is_said_before_any_work(pool):
-    with pytest.raises(gesmr.WorkerError, match="a worker cannot load fun: ImportError: not here"):
-        minimize(misbehaving.Unloadable(), workers=pool)
+    by = PlainValues(misbehaving.Unloadable(), (), space.of(ROWS[0])[0], workers=pool)
+    for _ in range(2):
+        with pytest.raises(gesmr.WorkerError, match="a worker cannot load fun: ImportError: not here"):
+            by(ROWS)
+    np.testing.assert_array_equal(values(pool, sphere)[1], SPHERES)
 
 
 def test_workers_that_slow_a_run_down_are_warned_about(pool):
@@ -246,10 +250,31 @@ def test_refusals(name):
 @pytest.mark.slow
 def test_executors_and_pools_of_the_standard_library():
     expected = minimize()
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
         assert_same(minimize(workers=executor), expected)
     with get_context("spawn").Pool(2) as pool:
         assert_same(minimize(workers=pool.map), expected)
+
+
+# The docs
+
+
+def lines_to_copy():
+    """What the ways of docs/workers.md start with."""
+    page = Path(__file__).parents[1] / "docs" / "workers.md"
+    return re.findall(r"^```py\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+
+
+@pytest.mark.slow
+def test_the_lines_of_the_docs_to_copy():
+    names = {"fun": sphere, "x0": [1.0, 2.0], "gesmr": gesmr, "concurrent": concurrent, "spawn": get_context("spawn")}
+    paths = []
+    for lines in lines_to_copy():
+        assert len(lines.split("\n")) - lines.count("\n\n") == 3  # two, and the end of the last
+        if "ray" not in lines:
+            exec(lines.replace("x0,", "x0, maxiter=2,").replace("Executor()", "Executor(2, mp_context=spawn)"), names)
+            paths.append(names["result"].path)
+    assert paths == ["python, 2 processes", "python, mapped"]
 
 
 # Ray, as far as it can be had without a cluster

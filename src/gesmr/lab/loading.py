@@ -15,7 +15,7 @@ def load_callable(name: str) -> Callable:
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise LabError(f"objective must be written module:function, got {name!r}")
-    with _working_directory_importable():
+    with working_directory_importable():
         try:
             found: Any = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
@@ -34,7 +34,8 @@ def load_callable(name: str) -> Callable:
 
 
 @contextmanager
-def _working_directory_importable() -> Iterator[None]:
+def working_directory_importable() -> Iterator[None]:
+    """A block in which modules of the working directory are found, also by workers."""
     before = list(sys.path)
     sys.path.insert(0, str(Path.cwd()))
     try:

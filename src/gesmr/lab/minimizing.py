@@ -20,6 +20,7 @@ from ..minimize import minimize as minimize_function
 from ..watching import Checkpoint
 from ..workers import Crew, Pool, Ray, WorkerError, crew_of, from_worker
 from .errors import LabError
+from .loading import working_directory_importable
 
 _PLAIN_SECONDS = 5.0  # between lines where there is no terminal
 
@@ -52,7 +53,7 @@ def minimize(fun: Callable, request: Request, console: Console, options: dict[st
         kept = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)
         show = _display(console, options)
         callbacks = [show, *([] if request.log is None else [JSONLines(request.log)])]
-        with show:
+        with working_directory_importable(), show:
             return minimize_function(
                 fun,
                 _x0(request, bounds, seed, options["init_std"]),

@@ -108,10 +108,8 @@ class Crew:
 
     def close(self) -> None:
         """End all workers, also those in the middle of something."""
-        with uninterrupted():
-            team, self._team, self.held = self._team, None, False
-            if team is not None:
-                team.transport.close()
+        self.held = False
+        self._end_team()
 
     def evaluate(self, objective: bytes, rows: np.ndarray, *, forgiving: bool) -> Evaluated:
         """Values of candidates by a packed objective. Raises what the first candidate that fails has raised.
@@ -122,9 +120,21 @@ class Crew:
         if not self._busy.acquire(blocking=False):
             raise RuntimeError(f"these workers are in use: another call needs a {type(self).__name__} of its own")
         try:
-            return self._open().evaluate(objective, rows, forgiving)
+            team = self._open()
+            try:
+                team.evaluate(objective, rows, forgiving)
+            finally:
+                if not team.sound:  # cut off in the middle of something, by Ctrl-C for instance
+                    self._end_team()
+            return team.outcome()
         finally:
             self._busy.release()
+
+    def _end_team(self) -> None:
+        with uninterrupted():
+            team, self._team = self._team, None
+            if team is not None:
+                team.transport.close()
 
     def _open(self) -> "_Team":
         if self._team is None:
@@ -149,8 +159,10 @@ class _Team:
         self._ready: set[Hashable] = set()
         self._failed_starts = 0
         self._populations, self._wall, self._spent = 0, 0.0, 0.0
+        self.sound = True  # whether it can be asked for more
 
-    def evaluate(self, objective: bytes, rows: np.ndarray, forgiving: bool) -> Evaluated:
+    def evaluate(self, objective: bytes, rows: np.ndarray, forgiving: bool) -> None:
+        self.sound = False
         if objective is not self._objective:
             self._load(objective)
         while not self._ready:
@@ -163,11 +175,15 @@ class _Team:
             until = min(schedule.next_deadline() - time.monotonic(), _LOOK)
             self._handle(self.transport.wait(max(until, 0.0)))
             self._end_overdue()
+        self.sound = True
+        if complete and len(rows) > 1 and schedule.failure is None:
+            self._judge(time.monotonic() - start)
+
+    def outcome(self) -> Evaluated:
+        schedule = self._schedule
         if schedule.failure is not None:
             row, why = schedule.failure
             raise unpack_exception(why) if isinstance(why, bytes) else WorkerError(f"candidate {row}: {why}")
-        if complete and len(rows) > 1:
-            self._judge(time.monotonic() - start)
         return Evaluated(schedule.values, schedule.errors)
 
     def _load(self, objective: bytes) -> None:
@@ -199,6 +215,7 @@ class _Team:
                     self._ready.discard(worker)
                     self._schedule.lost(worker, why, blame=blame)
                 case Refused(_, why):
+                    self.sound, self._objective = True, None
                     error = unpack_exception(why)
                     raise WorkerError(
                         f"a worker cannot load fun: {type(error).__name__}: {error}; what it needs must be importable "
