@@ -50,9 +50,8 @@ def test_all_devices_compute_and_the_store_is_the_same(tmp_path):
 
 
 STUDIES = {
-    "functions": ["--dims", "2,30", "--seeds", "2", "--functions", "sphere,ackley", "--methods", "GESMR,OFMR,LAMR-100"],
+    "functions": ["--dims", "2", "--seeds", "1", "--functions", "sphere,ackley", "--methods", "GESMR,OFMR,LAMR-100"],
     "control": ["--tasks", "cartpole,mountaincar", "--methods", "GESMR,SAMR", "--seeds", "1"],
-    "theorem": [],
 }
 
 

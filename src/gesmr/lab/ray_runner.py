@@ -285,7 +285,8 @@ class _Run:
             received = self._ray.get(promise)
         except errors.RayTaskError as error:  # raised by the group itself
             cause = _cause(error)
-            cause.add_note(f"in {node.running[promise].group.label}, on a node of the Ray cluster")
+            if promise in node.running:
+                cause.add_note(f"in {node.running[promise].group.label}, on a node of the Ray cluster")
             raise cause from error
         except errors.RayError as error:  # the node has gone, or its actor
             self._lost(node, error)

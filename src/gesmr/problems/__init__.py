@@ -1,5 +1,5 @@
 """What is optimised."""
 
-from . import control, datasets, functions, images, networks
+from . import control, datasets, functions, gym, images, networks
 
-__all__ = ["control", "datasets", "functions", "images", "networks"]
+__all__ = ["control", "datasets", "functions", "gym", "images", "networks"]

@@ -1,0 +1,213 @@
+"""Studies on a real Ray cluster of two nodes, on this machine; one of them is killed."""
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gesmr.lab import runner
+from gesmr.lab.errors import LabError
+from gesmr.lab.store import Store
+from small_study import Power, SmallStudy
+from test_ray import Nodes
+from test_study_devices import arrays, devices_of
+from test_workers import wait_until
+
+# JAX warns of forks, and Ray forks to start the programs of a node
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]
+pytest.importorskip("ray")
+HERE = Path(__file__).parent
+STUDY = SmallStudy()
+FUNCTIONS = [
+    "functions",
+    "--dims",
+    "2",
+    "--seeds",
+    "1",
+    "--functions",
+    "sphere,linear,ackley",
+    "--methods",
+    "GESMR,FMR",
+]
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    """Their processes can import what is here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")])))
+        found = Nodes()
+        yield found
+        found.close()
+
+
+def run(specs, store, nodes):
+    """A run on the cluster, one group at a time on each node, and what it says."""
+    from gesmr.lab import ray_runner  # noqa: PLC0415
+
+    said = io.StringIO()
+    computed = ray_runner.run(
+        STUDY, specs, store, console=Console(file=said, width=200), threads=1, address=nodes.address
+    )
+    return computed, said.getvalue()
+
+
+def alone(specs, directory):
+    """The store of a run without Ray."""
+    store = Store(directory, create=True)
+    runner.run(STUDY, specs, store, console=Console(quiet=True))
+    return store
+
+
+def nodes_of(store):
+    return {re.search(r"Ray node (\w+)", place)[1] for place in devices_of(store.directory)}
+
+
+def gone(pids):
+    return not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def waiting(flag):
+    """Processes that have begun to wait for `flag`."""
+    return {int(path.suffix[1:]) for path in flag.parent.glob(f"{flag.name}.*")}
+
+
+def test_both_nodes_compute_and_the_store_is_that_of_one_machine(nodes, tmp_path):
+    store = Store(tmp_path / "ray", create=True)
+    computed, said = run(STUDY.specs(), store, nodes)
+    assert computed == 8
+    assert "[8/8] power" in said
+    assert len(nodes_of(store)) == 2
+    assert arrays(store.directory) == arrays(alone(STUDY.specs(), tmp_path / "alone").directory)
+    assert store.sessions()[0]["runs"] == 8
+    assert not list(store.directory.glob("groups/*.lock"))
+    assert run(STUDY.specs(), store, nodes) == (0, "")
+
+
+def test_a_node_is_killed_and_its_group_computed_elsewhere(nodes, tmp_path):
+    """Both nodes wait in a group when one of them is killed; a new one is used."""
+    flag = tmp_path / "go"
+    specs = [Power(0, f"wait:{flag}"), Power(1, f"wait:{flag}"), *STUDY.specs()[2:]]
+    store = Store(tmp_path / "ray", create=True)
+
+    found = []
+    running = threading.Thread(target=lambda: found.append(run(specs, store, nodes)), daemon=True)
+    running.start()
+    wait_until(lambda: len(waiting(flag)) == 2)
+    nodes.kill()
+    nodes.add()
+    wait_until(lambda: len(waiting(flag)) == 3)
+    flag.touch()
+    running.join()
+    ((computed, said),) = found
+    assert computed == 8
+    assert said.count("its node was lost, and another one will compute it") == 1
+    assert arrays(store.directory) == arrays(alone(specs, tmp_path / "alone").directory)
+    wait_until(lambda: gone(waiting(flag)))
+
+
+def test_a_group_that_fails_says_so_and_what_is_finished_is_kept(nodes, tmp_path):
+    store = Store(tmp_path / "ray", create=True)
+    with pytest.raises(ArithmeticError, match="no power") as error:
+        run([*STUDY.specs(), Power(8, "raise")], store, nodes)
+    assert error.value.__notes__ == ["in power 8, on a node of the Ray cluster"]
+    assert len(arrays(store.directory)) >= 6  # all but what the other node was at
+    assert not list(store.directory.glob("groups/*.lock"))
+    assert run(STUDY.specs(), store, nodes)[0] == 8 - len(arrays(store.directory)) or len(arrays(store.directory)) == 8
+
+
+def test_a_group_that_ends_its_process_is_given_up(nodes, tmp_path):
+    store = Store(tmp_path / "ray", create=True)
+    with pytest.raises(LabError, match=r"power 9: 3 nodes of the Ray cluster were lost while they computed it"):
+        run([Power(9, "exit")], store, nodes)
+    assert not list(store.directory.glob("groups/*"))
+
+
+def test_what_another_process_computes_is_left_to_it(nodes, tmp_path):
+    """A group that is claimed here, and finished here when all others are."""
+    store = Store(tmp_path / "shared", create=True)
+    (first, *_), elsewhere = STUDY.groups(STUDY.specs(), 0), alone(STUDY.specs(), tmp_path / "alone")
+    found = []
+    with store.claim(first.specs) as mine:
+        assert mine
+        thread = threading.Thread(target=lambda: found.append(run(STUDY.specs(), store, nodes)), daemon=True)
+        thread.start()
+        wait_until(lambda: len(arrays(store.directory)) == 7)
+        (group,) = (group for group in elsewhere.groups() if group.specs[0]["number"] == 0)
+        store.write(first.specs, group.arrays, {"on": "here"})
+    thread.join()
+    assert "power 0, by another process" in found[0][1]
+    assert arrays(store.directory) == arrays(elsewhere.directory)
+
+
+SCRIPT = textwrap.dedent("""
+    import sys
+    from gesmr.lab import ray_runner
+    from gesmr.lab.store import Store
+    from small_study import Power, SmallStudy
+    address, directory, flag = sys.argv[1:]
+    specs = [Power(0), Power(1), Power(2), Power(3, "wait:" + flag)]
+    ray_runner.run(SmallStudy(), specs, Store(directory, create=True), threads=1, address=address)
+""")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_when_the_runner_ends_so_do_its_actors_and_another_goes_on(number, nodes, tmp_path):
+    flag, directory = tmp_path / "go", tmp_path / "ray"
+    # A shell's background jobs ignore Ctrl-C, and so would what this test starts
+    heed = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+    command = [sys.executable, "-c", heed, sys.executable, "-c", SCRIPT, nodes.address, str(directory), str(flag)]
+    with subprocess.Popen(command, cwd=HERE, stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: waiting(flag) and len(arrays(directory)) == 3)
+        process.send_signal(number)
+        said = process.communicate(timeout=120)[1]
+    assert process.returncode != 0
+    assert ("KeyboardInterrupt" in said) == (number == signal.SIGINT)
+    wait_until(lambda: gone(waiting(flag)))
+    flag.touch()
+    specs = [*STUDY.specs()[:3], Power(3, f"wait:{flag}")]
+    assert run(specs, Store(directory, create=True), nodes)[0] == 1
+    assert len(arrays(directory)) == 4
+
+
+def test_a_study_of_the_paper_by_the_command_while_a_node_is_killed(nodes, tmp_path):
+    def command(out, *how):
+        line = [sys.executable, "-m", "gesmr.cli", "study", "run", *FUNCTIONS, "--out", str(out), *how]
+        return subprocess.Popen(
+            line, stderr=subprocess.PIPE, text=True, env={**os.environ, "RAY_ADDRESS": nodes.address}
+        )
+
+    with command(tmp_path / "ray", "--ray", "--threads", "1") as process:
+        wait_until(lambda: arrays(tmp_path / "ray" / "functions"), 300)
+        nodes.kill()
+        said = process.communicate(timeout=600)[1]
+    assert process.returncode == 0, said
+    assert "computed now" in said
+    nodes.add()
+    with command(tmp_path / "alone") as process:
+        assert process.wait(600) == 0, process.stderr.read()
+    everything = arrays(tmp_path / "alone" / "functions")
+    measured = {name for name in everything if name[:24] in times(tmp_path / "alone" / "functions")}
+    found = arrays(tmp_path / "ray" / "functions")
+    assert {name: data for name, data in everything.items() if name not in measured}.items() <= found.items()
+    assert len(found) == len(everything)
+
+
+def times(directory):
+    """Groups whose arrays are measured times, which no two runs have in common."""
+    return {path.stem for path in directory.glob("groups/*.json") if '"kind": "cost"' in path.read_text()}
+
+
+def test_an_address_where_nobody_answers(tmp_path):
+    line = [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", "--address", "127.0.0.1:1"]
+    done = subprocess.run([*line, "--out", str(tmp_path / "runs")], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: no Ray cluster answers at '127.0.0.1:1'")
