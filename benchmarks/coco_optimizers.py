@@ -16,7 +16,6 @@ from evosax.algorithms import GESMR_GA  # pyright: ignore[reportMissingImports]
 from scipy.optimize import differential_evolution
 
 import gesmr
-from gesmr.bounds import within
 
 LOW, HIGH = -5.0, 5.0
 Objective = Callable[[np.ndarray], float]
@@ -31,30 +30,6 @@ def by_minimize(objective: Objective, dim: int, budget: int, seed: int, **option
     """As a user would call it; x0, of which there must be one, is drawn from the box like the other members."""
     x0 = np.random.default_rng(seed).uniform(LOW, HIGH, dim)
     return gesmr.minimize(objective, x0, **{"bounds": (LOW, HIGH), **options}, maxfun=budget, rng=seed)
-
-
-def by_ga(
-    objective: Objective, dim: int, _budget: int, seed: int, children: int, truncation: float, rates_truncation: float
-) -> None:
-    """The same algorithm with a share of parents that is not the paper's, which `minimize` does not offer."""
-    controller = within(gesmr.GESMR(truncation=rates_truncation))
-    population = np.random.default_rng(seed).uniform(LOW, HIGH, (children + 1, dim))
-    with jax.enable_x64(True):
-        ga = gesmr.GA(controller, children, truncation, gesmr.Bounds(LOW, HIGH))
-        state = ga.init(seed, population, np.array([objective(x) for x in population]))
-        proposal = _ask(ga, state)
-        while True:
-            values = np.array([objective(x) for x in np.asarray(proposal.candidates)])
-            state, proposal = _tell_and_ask(ga, state, proposal, values)
-
-
-_ask = jax.jit(lambda ga, state: ga.ask(state))
-
-
-@jax.jit
-def _tell_and_ask(ga: gesmr.GA, state: gesmr.State, proposal: Any, values: Any) -> tuple[gesmr.State, Any]:
-    state = ga.tell(state, proposal, values)
-    return state, ga.ask(state)
 
 
 def bipop_cma_es(objective: Objective, dim: int, budget: int, seed: int) -> None:
@@ -107,10 +82,9 @@ def random_search(objective: Objective, dim: int, budget: int, seed: int) -> Non
         objective(x)
 
 
-FEW_PARENTS = "gesmr, few parents"
 OPTIMIZERS: dict[str, Optimizer] = {
     "gesmr": by_minimize,
-    FEW_PARENTS: partial(by_ga, children=100, truncation=0.2, rates_truncation=0.1),
+    "gesmr, paper": partial(by_minimize, controller="GESMR"),
     "CMA-ES": bipop_cma_es,
     "DE": scipy_differential_evolution,
     "evosax": evosax_gesmr,
@@ -118,9 +92,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
 }
 VARIANTS: dict[str, Optimizer] = {
     **{f"popsize {n}": partial(by_minimize, popsize=n) for n in (21, 51)},
-    **{
-        f"few parents {n}": partial(by_ga, children=n - 1, truncation=0.2, rates_truncation=0.1) for n in (21, 51)
-    },
+    "truncation 0.05": partial(by_minimize, controller=gesmr.GESMR(truncation=0.1), truncation=0.05),
     "clipped": partial(by_minimize, bounds=gesmr.Bounds(LOW, HIGH, "clip")),
     "restarts": partial(by_minimize, patience=30, restarts=1000),
     "restarts 21": partial(by_minimize, popsize=21, patience=100, restarts=1000),

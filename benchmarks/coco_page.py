@@ -22,15 +22,14 @@ from gesmr.lab import figures
 RESULTS, MADE = Path(__file__).parents[1] / "results" / "coco", "made.json"
 TARGETS = 10.0 ** np.linspace(2, -8, 51)
 SOLVED = 1e-8
-OURS, OTHERS = ("gesmr", "gesmr, few parents"), ("CMA-ES", "DE", "evosax", "random")
+OURS, OTHERS = ("gesmr", "gesmr, paper"), ("CMA-ES", "DE", "evosax", "random")
 SHOWN = (*OURS, *OTHERS)
 SETTINGS = {
-    "gesmr": "default (`popsize=101`)",
+    "gesmr": "default (`popsize=101, truncation=0.2`)",
     "popsize 51": "`popsize=51`",
     "popsize 21": "`popsize=21`",
-    "gesmr, few parents": "few parents, `popsize=101`",
-    "few parents 51": "few parents, `popsize=51`",
-    "few parents 21": "few parents, `popsize=21`",
+    "truncation 0.05": "`truncation=0.05`",
+    "gesmr, paper": "the paper's, `controller=\"GESMR\"`",
     "clipped": '`bounds=Bounds(-5, 5, "clip")`',
     "restarts": "`patience=30, restarts=1000`",
     "restarts 21": "`popsize=21, patience=100, restarts=1000`",
@@ -51,7 +50,7 @@ NAMES = (
 )  # fmt: skip
 LINES = {
     "gesmr": ("#d55e00", "-", 1.8),
-    "gesmr, few parents": ("#d55e00", "--", 1.2),
+    "gesmr, paper": ("#d55e00", "--", 1.2),
     "CMA-ES": ("#0072b2", "-", 1.2),
     "DE": ("#009e73", "-", 1.2),
     "evosax": ("#e69f00", "-.", 1.2),
