@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,27 @@ def test_a_home_of_studies_can_be_used_again(tmp_path):
     check_home(tmp_path)
     Store(tmp_path / "functions", create=True)
     check_home(tmp_path)
+
+
+def test_runners_that_start_together_make_one_store(tmp_path):
+    errors = []
+
+    def start(home, together):
+        together.wait()
+        try:
+            check_home(home)
+            Store(home / "functions", create=True)
+        except LabError as error:
+            errors.append(error)
+
+    for i in range(20):
+        arguments = tmp_path / str(i), threading.Barrier(4)
+        threads = [threading.Thread(target=start, args=arguments) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not errors
 
 
 def test_when_the_disk_is_full_finished_groups_are_intact(tmp_path):

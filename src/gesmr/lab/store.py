@@ -43,7 +43,8 @@ class StoredGroup:
 
 def check_home(directory: Path) -> None:
     """Refuse a directory that holds things other than stores of studies, before anything is put there."""
-    if directory.is_dir() and any(directory.iterdir()) and not any(directory.glob("*/store.json")):
+    found = directory.is_dir() and not any(directory.glob("*/store.json"))
+    if found and not all(_is_new(path) for path in directory.iterdir()):
         raise LabError(f"{directory} is not empty and holds no results of gesmr; choose another directory")
 
 
@@ -65,7 +66,7 @@ class Store:
                 raise LabError(f"{self.directory} holds no results; `gesmr study run` makes some")
             elif self.directory.exists() and not self.directory.is_dir():
                 raise LabError(f"{self.directory} must be a directory, got a file")
-            elif self.directory.is_dir() and any(self.directory.iterdir()):
+            elif self.directory.is_dir() and not _is_new(self.directory):
                 raise LabError(f"{self.directory} is not empty and holds no results of gesmr; choose another directory")
             if create:
                 self._groups.mkdir(parents=True, exist_ok=True)
@@ -185,6 +186,12 @@ class Store:
 
 class _DamagedError(Exception):
     """A file of the store that must not be used."""
+
+
+def _is_new(directory: Path) -> bool:
+    """Whether nothing is there but what a store begins with, which another runner may be making just now."""
+    begins = ("groups", "store.json")
+    return directory.is_dir() and all(path.name.startswith(begins) for path in directory.iterdir())
 
 
 def _check_mark(mark: Path) -> None:
