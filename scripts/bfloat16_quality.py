@@ -15,7 +15,7 @@ from jax import Array, lax
 
 import gesmr
 
-DIM, CHILDREN, GENERATIONS, SEEDS = 1000, 100, (500, 2000, 8000), 5
+DIM, CHILDREN, GENERATIONS, SEEDS = 1000, 100, (500, 2000, 8000), 3
 START, END = "<!-- bfloat16 -->", "<!-- /bfloat16 -->"
 Run = Callable[[gesmr.GA, gesmr.problems.functions.Function, gesmr.State], Array]
 
@@ -60,7 +60,6 @@ CASES = (
     Case("Sphere, optimum at 0", "sphere", False),
     Case("Sphere, optimum at a random place", "sphere", True),
     Case("the same, with a fixed rate of 0.0005", "sphere", True, gesmr.Fixed(0.0005)),
-    Case("Rastrigin, optimum at 0", "rastrigin", False),
     Case("Rastrigin, optimum at a random place", "rastrigin", True),
 )
 

@@ -205,8 +205,9 @@ def in_this_process(directory):
     stopped = gesmr.minimize(valley, np.zeros(11), rng=0, callback=enough, chunk=10, controller="UCB/3", **options)
     ga, problem, state = start(gesmr.SAMR())
     _, history = gesmr.evolve(ga, problem, state, T, devices="all")
-    by_gene, first = gesmr.evolve(*start(gesmr.GESMR(groups=4), dim=24), T, devices="all")
-    _, second = gesmr.evolve(ga, gesmr.problems.functions.get("rastrigin", 24), by_gene, T, devices="all")  # goes on
+    ga, problem, state = start(gesmr.GESMR(groups=4), dim=24)
+    by_gene, first = gesmr.evolve(ga, problem, state, T, devices="all")
+    _, second = gesmr.evolve(ga, problem, by_gene, T, devices="all")  # goes on from where it is
     return {
         "plain": [plain.fun, plain.x.tolist(), plain.history.elite.tolist()],
         "timed": [timed.seed, timed.nit, timed.fun, list(timed.stop)],
@@ -215,7 +216,7 @@ def in_this_process(directory):
         "stopped": [stopped.nit, stopped.fun, list(stopped.stop), stopped.mutation_rates.tolist()],
         "evolve": np.asarray(history.elite).tolist(),
         "seeds": np.asarray(gesmr.evolve(*begin_seeds(6, gesmr.GESMR(groups=4)), T, devices="all")[1].elite).tolist(),
-        "by gene": [np.asarray(first.elite).tolist(), len(np.asarray(second.elite))],
+        "by gene": [np.asarray(part.elite).tolist() for part in (first, second)],
         "population": plain.population is None,
         "devices": jax.device_count(),
         "writes": sorted(p.name for p in Path(directory).iterdir()),

@@ -165,7 +165,7 @@ def test_two_processes_find_what_one_does(tmp_path):
     np.testing.assert_allclose(first["plain"][2], alone["plain"][2], rtol=CLOSE)
     np.testing.assert_allclose(first["evolve"], alone["evolve"], rtol=CLOSE)
     np.testing.assert_allclose(first["seeds"], alone["seeds"], rtol=CLOSE)
-    np.testing.assert_allclose(first["by gene"][0], alone["by gene"][0], rtol=CLOSE)
+    np.testing.assert_allclose(first["by gene"], alone["by gene"], rtol=CLOSE)
     assert first["stopped"][0] == alone["stopped"][0] == 20
     assert first["stopped"][2] == ["callback"]
     assert first["timed"][3] == ["maxtime"]

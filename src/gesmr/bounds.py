@@ -99,13 +99,14 @@ def _resample(draw: Any, x: Array, low: Array, high: Array) -> Array:
     return lax.while_loop(unfinished, again, (jnp.uint32(1), x))[1]
 
 
-def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, wide: Any, unit: Any = 1.0) -> Bounds | None:
+def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, unit: Any = 1.0, wide: Any = None) -> Bounds | None:
     """What a user wrote as `bounds`, with one low, high and unit per variable; None if nothing is bounded.
 
     Accepted: a `Bounds` or a `scipy.optimize.Bounds`, one pair for all variables, or a pair for each; None in a pair is
     an open side. `flatten` turns a pytree like x0 into a vector. Bounds that `dtype` cannot hold are rounded inwards;
-    they are returned in `wide`, the precision of arithmetic.
+    they are returned in `wide`, the precision of arithmetic if it is another.
     """
+    wide = dtype if wide is None else wide
     if bounds is None:
         return (
             None if np.ndim(unit) == 0 else Bounds(np.full(dim, -np.inf, wide), np.full(dim, np.inf, wide), unit=unit)

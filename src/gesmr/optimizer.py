@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -209,9 +210,9 @@ class Optimizer:
     def _take_first(self, population: Array, fitness: np.ndarray) -> None:
         """The step from a valued first population: the same program as any other, told to learn nothing."""
         state, rates = first_state(self._ga, self._setup.key(self._progress.run), fitness, self._setup.space.dim)
-        if self._spread is not None:
+        self._progress.best, self._progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
+        if self._spread is not None:  # compiled generations follow
             self._phase = Ran(state._replace(population=population))
-            self._progress.best, self._progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
             return
         children, dtype, reevaluate = self._ga.num_children, fitness.dtype, self._setup.reevaluate
         nothing = np.zeros(children, dtype)
@@ -221,7 +222,6 @@ class Optimizer:
         _, proposal, log_rate, _, _ = advance(
             self._ga, population, state, proposal, nothing, parents, elite, np.int32(1), True
         )
-        self._progress.best, self._progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
         self._phase = Told((fitness,), state._replace(population=population), proposal, log_rate)
 
     def _take_step(self, before: tuple, population: Array) -> float:
@@ -293,7 +293,9 @@ class Optimizer:
                 rates = np.empty(0)
             else:
                 population, fitness = phase.state.population, np.asarray(phase.state.fitness)
-                controller = jax.device_get(phase.state.controller)
+                controller = phase.state.controller
+                if self._spread is not None:  # here, where arithmetic is simple
+                    controller = jax.tree.map(jnp.asarray, jax.device_get(controller))
                 rates = np.exp(np.asarray(self._ga.controller.log_rates(controller)))
             members = None if self._spread is not None and self._spread.processes > 1 else self._members(population)
             result.update(

@@ -109,7 +109,7 @@ def check(
     space, row = spaces.of(x0, dtype, compiled=compiled)
     std = None if init_std is None else _init_std(init_std, space)
     unit = 1.0 if std is None or std.ndim == 0 else std
-    resolved = resolve(bounds, space.dim, space.flatten, space.dtype, space.wide, unit)
+    resolved = resolve(bounds, space.dim, space.flatten, space.dtype, unit, space.wide)
     popsize = GA().num_children + 1 if popsize is None else _checks.integer("popsize", popsize, 2, _MOST)
     if truncation is None:
         truncation = _TRUNCATION if controller is None else GA().truncation

@@ -1,8 +1,8 @@
 """A population stored in bfloat16: half the memory, while all arithmetic stays in single precision.
 
-bfloat16 has 8 significant bits. Rounded to the nearest, a mutation below 1/512 of a gene would vanish, and the search
-would end there; rounded at random, up with the probability that makes the mean right, it survives in a share of the
-children. The random bits are a function of the place, as all noise is, so nothing depends on devices or batches.
+bfloat16 has 8 significant bits. Rounded to the nearest, a mutation below 1/512 of a gene would vanish, and small rates
+would do nothing; rounded at random, up with the probability that makes the mean right, it survives in a share of the
+genes. The random bits are a function of the place, as all noise is, so nothing depends on devices or batches.
 """
 
 from collections.abc import Callable
