@@ -49,7 +49,7 @@ def test_ranges_of_quick_candidates_are_longer():
         25,
         25,
         25,
-    ]  # which last a second, and are shared evenly
+    ]  # a second each
     plan.begin(10, forgiving=True)
     assert [len(rows) for rows in finish(plan, seconds=0.05)] == [5, 5]  # nobody stays idle
 
