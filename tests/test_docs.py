@@ -29,7 +29,7 @@ def test_example(source, tmp_path, monkeypatch):
 
 
 def run(source):
-    names = {"__name__": "example"}
+    names = {"__name__": "__main__"}  # as if it were a script
     exec(compile(source, "example", "exec"), names)
     return names
 

@@ -44,9 +44,14 @@ def test_ranges_of_quick_candidates_are_longer():
     plan = schedule(grain=1.0)
     finish(plan, seconds=0.05)
     plan.begin(100, forgiving=True)
-    assert [len(rows) for rows in finish(plan)][:2] == [20, 20]  # which last a second
+    assert [len(rows) for rows in finish(plan, seconds=0.05)] == [
+        25,
+        25,
+        25,
+        25,
+    ]  # a second each
     plan.begin(10, forgiving=True)
-    assert [len(rows) for rows in finish(plan)] == [5, 5]  # nobody stays idle
+    assert [len(rows) for rows in finish(plan, seconds=0.05)] == [5, 5]  # nobody stays idle
 
 
 def test_a_given_length_is_kept():

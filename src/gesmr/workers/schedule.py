@@ -158,8 +158,10 @@ class Schedule:
         length = math.ceil(left / (_ROUNDS * self.size))
         if not self._evaluated:
             return 1 if self._timeout is not None else length
-        mean = max(self._mean, 1e-9)
-        length = min(max(length, math.ceil(self._grain / mean)), math.ceil(len(self._done) / self.size))
+        mean, count = max(self._mean, 1e-9), len(self._done)
+        if self._grain > 0:  # as many of the shortest for each worker as last long enough
+            rounds = max(int(count * mean / (self.size * self._grain)), 1)
+            length = max(length, math.ceil(count / (self.size * rounds)))
         return length if self._timeout is None else max(1, min(length, int(self._timeout / mean)))
 
     def _copy(self, now: float) -> range | None:
