@@ -29,7 +29,7 @@ SETTINGS = {
     "popsize 51": "`popsize=51`",
     "popsize 21": "`popsize=21`",
     "truncation 0.05": "`truncation=0.05`",
-    "gesmr, paper": "the paper's, `controller=\"GESMR\"`",
+    "gesmr, paper": 'the paper\'s, `controller="GESMR"`',
     "clipped": '`bounds=Bounds(-5, 5, "clip")`',
     "restarts": "`patience=30, restarts=1000`",
     "restarts 21": "`popsize=21, patience=100, restarts=1000`",
