@@ -94,13 +94,13 @@ class _Directory:
 _SWEEP = """
 import glob, os, shutil, signal, sys, time
 sys.stdin.read()  # until the other end is closed, by `remove` or by the end of the process
-directory = sys.argv[1].encode()
-for command in glob.glob("/proc/[0-9]*/cmdline"):  # Ray's own, which may take a minute to notice
+directory = sys.argv[1]
+for place in glob.glob("/proc/[0-9]*"):  # Ray's own, which may take a minute to notice
     try:
-        pid = int(command.split("/")[2])
-        if pid != os.getpid() and directory in open(command, "rb").read():
-            os.kill(pid, signal.SIGKILL)
-    except OSError:
+        about = open(f"{place}/cmdline").read() + os.readlink(f"{place}/fd/1")  # workers write to its files
+        if directory in about and place != f"/proc/{os.getpid()}":
+            os.kill(int(place[6:]), signal.SIGKILL)
+    except (OSError, ValueError):
         pass
 for _ in range(300):
     shutil.rmtree(directory, ignore_errors=True)
