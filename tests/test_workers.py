@@ -371,7 +371,7 @@ class Program:
         return (*self.process.communicate(timeout=120), self.process.returncode)
 
     def assert_nothing_left(self):
-        wait_until(lambda: not marked(self.mark))
+        wait_until(lambda: not marked(self.mark), seconds=120.0)
         wait_until(lambda: not os.listdir(self.temporary))
         self.temporary.rmdir()
         assert set(os.listdir("/dev/shm")) <= self.shared

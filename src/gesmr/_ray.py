@@ -76,7 +76,7 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
 
 
 class _Directory:
-    """Where a cluster of our own keeps its files. They go with this process, however it ends."""
+    """Where a cluster of our own keeps its files. It and they go with this process, however it ends."""
 
     def __init__(self):
         usual = tempfile.gettempdir()
@@ -92,11 +92,19 @@ class _Directory:
 
 
 _SWEEP = """
-import os, shutil, sys, time
+import glob, os, shutil, signal, sys, time
 sys.stdin.read()  # until the other end is closed, by `remove` or by the end of the process
-for _ in range(100):
-    shutil.rmtree(sys.argv[1], ignore_errors=True)
-    if not os.path.exists(sys.argv[1]):
+directory = sys.argv[1]
+for place in glob.glob("/proc/[0-9]*"):  # Ray's own, which may take a minute to notice
+    try:
+        about = open(f"{place}/cmdline").read() + os.readlink(f"{place}/fd/1")  # workers write to its files
+        if directory in about and place != f"/proc/{os.getpid()}":
+            os.kill(int(place[6:]), signal.SIGKILL)
+    except (OSError, ValueError):
+        pass
+for _ in range(300):
+    shutil.rmtree(directory, ignore_errors=True)
+    if not os.path.exists(directory):
         break
     time.sleep(0.1)  # somebody is still writing
 """
