@@ -100,13 +100,12 @@ def limits(model: Model, seed: int) -> list[str]:
     overhead, by_ray = (model.sent(kind, 8 * DIM) for kind in ("pool", "ray"))
     per_byte = model.sending["pool"][1]
     whole = 4e9 * per_byte
-    usual, equal = (efficiency(model.cluster(1000, 10_000, 0.01, DIM, chunk=chunk), seed) for chunk in (None, 10))
+    busy = efficiency(model.cluster(1000, 10_000, 0.01, DIM), seed)
     return [
         f"- **The driver.** A range of candidates costs it {show(overhead)}, with Ray {show(by_ray)} (d = {DIM:,}). W "
         f"workers are kept busy only if a range lasts W times that: {show(1000 * overhead)} and {show(1000 * by_ray)} "
-        "for 1,000. For N = 10,000 evaluations of 10 ms they "
-        f"are busy {100 * usual:.0f} % of the time with the usual ranges, which get smaller and smaller, and "
-        f"{100 * equal:.0f} % with ranges of N / W (`chunk`).",
+        f"for 1,000. Ranges are not made shorter than that; with N = 10,000 evaluations of 10 ms they are, and workers "
+        f"are busy {100 * busy:.0f} % of the time.",
         f"- **Its ask and tell** cost {1e9 * model.per_gene:.1f} ns per gene of the population here: "
         f"{show(model.ask(10_000, DIM))} for N = 10,000 and d = {DIM:,}, in which 1,000 workers wait.",
         f"- **10⁹ parameters through the driver**: {show(whole)} of pickling and copying for a solution of 4 GB at the "

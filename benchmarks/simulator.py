@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gesmr.workers.schedule import range_length
+
 _SENT, _ARRIVED, _RECEIVED, _LATE, _DEAD, _REPLACED = range(6)
-ROUNDS = 4  # ranges for each worker if all were of the size of the first
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,7 @@ class Cluster:
         """How many of the candidates that are left go to the next worker."""
         if self.chunk is not None:
             return min(self.chunk, left)
-        length = max(math.ceil(left / (ROUNDS * self.workers)), math.ceil(self.grain / max(self.evaluation, 1e-9)))
-        return min(length, math.ceil(self.candidates / self.workers), left)
+        return min(range_length(left, self.candidates, self.workers, max(self.evaluation, 1e-9), self.grain), left)
 
 
 @dataclass(frozen=True)

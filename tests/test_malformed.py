@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gesmr
+from gesmr.workers import crew_of
 from test_optimizer import optimizer, run
 
 
@@ -87,6 +88,14 @@ def check(call):
     assert message
 
 
+def is_crew(workers):
+    """Whether it is right after all, and would start processes."""
+    try:
+        return crew_of(workers) is not None
+    except (TypeError, ValueError):
+        return False
+
+
 class Malformed:
     """The properties, run with few examples every day and with ten thousand by `make test-all`."""
 
@@ -98,6 +107,7 @@ class Malformed:
             path = given_options.get("checkpoint")
             if isinstance(path, str) and path:  # anywhere, but not among our files
                 given_options = {**given_options, "checkpoint": Path(directory) / "run" / path.replace("\0", "")}
+            given_options = {n: v for n, v in given_options.items() if n != "workers" or not is_crew(v)}
             check(lambda: gesmr.minimize(broken if callable(broken) else fun, x0, **given_options))
 
     def tell(self, xs, values, right):

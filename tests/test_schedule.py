@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gesmr.workers.schedule import Answer, Schedule
+from gesmr.workers.schedule import Answer, Schedule, range_length
 
 
 def schedule(size=2, count=100, *, tries=3, timeout=None, chunk=None, grain=0.0, forgiving=True):
@@ -187,3 +187,9 @@ def test_whatever_happens_all_but_the_poisoned_get_their_values(size, count, poi
         assert given_up == sorted(row for row in poisoned if row < count)
     expected[given_up] = np.nan
     np.testing.assert_array_equal(plan.values, expected)
+
+
+def test_many_workers_get_ranges_that_last_while_all_are_sent_one():
+    lengths = [range_length(10_000, 10_000, size, 0.01, 0.002) for size in (2, 10, 100, 1000)]
+    assert lengths == [1250, 250, 25, 10]
+    assert [range_length(100, 10_000, size, 0.01, 0.002) for size in (2, 10, 100, 1000)] == [13, 3, 4, 10]

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 _ROUNDS = 4  # ranges per worker if all were of the size of the first
+_SERVED = 5  # workers that can be sent a range each while one of the shortest lasts: who sends does one at a time
 _LATE, _LATE_SECONDS = 3.0, 1.0  # times the expected, and at least: then others help
 _GONE, _GONE_SECONDS = 10.0, 10.0  # the same, for a worker whose answer nobody waits for
 
@@ -152,16 +153,12 @@ class Schedule:
         return range(start, self._next)
 
     def _length(self, left: int) -> int:
-        """Large ranges cost less, small ones do not keep the others waiting at the end: smaller and smaller ones."""
         if self._chunk is not None:
             return self._chunk
-        length = math.ceil(left / (_ROUNDS * self.size))
         if not self._evaluated:
-            return 1 if self._timeout is not None else length
-        mean, count = max(self._mean, 1e-9), len(self._done)
-        if self._grain > 0:  # as many of the shortest for each worker as last long enough
-            rounds = max(int(count * mean / (self.size * self._grain)), 1)
-            length = max(length, math.ceil(count / (self.size * rounds)))
+            return 1 if self._timeout is not None else range_length(left, len(self._done), self.size, math.inf, 0.0)
+        mean = max(self._mean, 1e-9)
+        length = range_length(left, len(self._done), self.size, mean, self._grain)
         return length if self._timeout is None else max(1, min(length, int(self._timeout / mean)))
 
     def _copy(self, now: float) -> range | None:
@@ -187,3 +184,17 @@ class Schedule:
         """The run ends with this, unless an earlier candidate fails too: as it would one after the other."""
         if row < self._end:
             self._end, self.failure = row, (row, why)
+
+
+def range_length(left: int, count: int, size: int, mean: float, grain: float) -> int:
+    """How many of the `left` of `count` candidates, of `mean` seconds each, the next of `size` workers gets.
+
+    Large ranges cost less, small ones do not keep the others waiting at the end: smaller and smaller ones, but none
+    that lasts less than `grain` seconds, or less than it takes to send one to every worker.
+    """
+    length = math.ceil(left / (_ROUNDS * size))
+    if grain > 0:  # as many of the shortest for each worker as last long enough
+        lasting = grain * max(1.0, size / _SERVED)
+        rounds = max(int(min(count * mean / (size * lasting), count)), 1)
+        length = max(length, math.ceil(count / (size * rounds)))
+    return length
