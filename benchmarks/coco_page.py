@@ -1,10 +1,12 @@
-"""Tables and figure of what `coco.py` found, from results/coco/summary.csv: nothing is run.
+"""Tables and figure of what `coco.py` found, from results/coco/summary.csv.gz: nothing is run.
 
 python benchmarks/coco_page.py --write docs/benchmarks.md
 """
 
 import argparse
 import csv
+import gzip
+import io
 import json
 import math
 import sys
@@ -19,7 +21,7 @@ from matplotlib.figure import Figure
 
 from gesmr.lab import figures
 
-RESULTS, MADE = Path(__file__).parents[1] / "results" / "coco", "made.json"
+RESULTS, SUMMARY, MADE = Path(__file__).parents[1] / "results" / "coco", "summary.csv.gz", "made.json"
 TARGETS = 10.0 ** np.linspace(2, -8, 51)
 SOLVED = 1e-8
 OURS, OTHERS = ("gesmr", "gesmr, paper"), ("CMA-ES", "DE", "evosax", "random")
@@ -73,7 +75,10 @@ def summarise(out: Path, tasks: Iterable[Any]) -> None:
     """results/coco: one line for each run of the tasks, and with what they were made, of which `coco.py` takes note."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     order = [*SHOWN, *(name for name in SETTINGS if name not in SHOWN)]
-    with (RESULTS / "summary.csv").open("w", encoding="utf-8", newline="") as file:
+    with (
+        gzip.GzipFile(RESULTS / SUMMARY, "wb", mtime=0) as packed,  # the same bytes for the same runs
+        io.TextIOWrapper(packed, encoding="utf-8", newline="") as file,
+    ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Run._fields)
         for task in sorted(tasks, key=lambda task: (task.dim, order.index(task.optimizer), task.function)):
@@ -87,8 +92,8 @@ def summarise(out: Path, tasks: Iterable[Any]) -> None:
     (RESULTS / MADE).write_text((out / MADE).read_text("utf-8"), "utf-8")
 
 
-def read(path: Path = RESULTS / "summary.csv") -> list[Run]:
-    with path.open(encoding="utf-8", newline="") as file:
+def read(path: Path = RESULTS / SUMMARY) -> list[Run]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
         return [
             Run(row["optimizer"], int(row["function"]), int(row["dim"]), int(row["instance"]), int(row["evaluations"]),
                 float(row["seconds"]), float(row["gap"]), tuple(map(int, row["hits"].split())))

@@ -88,7 +88,7 @@ def test_targets_are_reached_when_an_improvement_is_as_good(page, tmp_path, monk
     (tmp_path / "made.json").write_text("{}")
     monkeypatch.setattr(page, "RESULTS", tmp_path / "results")
     page.summarise(tmp_path, [Task])
-    (run,) = page.read(tmp_path / "results" / "summary.csv")
+    (run,) = page.read(tmp_path / "results" / "summary.csv.gz")
     assert run.hits == (3, 3, *[7] * 9)
     assert (run.gap, run.evaluations) == (1.0, 10)
     assert page.reached([run]) == pytest.approx(11 / 51)

@@ -67,8 +67,8 @@ JUNK = st.one_of(
         ]
     ),
 )
-SETUP = ("bounds", "popsize", "controller", "rng", "seed", "init", "init_std", "direction", "dtype", "restarts",
-         "restart_popsize", "maxiter", "maxfun", "maxtime", "target", "patience")  # fmt: skip
+SETUP = ("bounds", "popsize", "controller", "truncation", "rng", "seed", "init", "init_std", "direction", "dtype",
+         "restarts", "restart_popsize", "maxiter", "maxfun", "maxtime", "target", "patience")  # fmt: skip
 MORE = ("args", "callback", "workers", "vectorized", "checkpoint", "resume", "batch_size", "jit", "keyed", "chunk",
         "on_error", "repeats", "reevaluate", "nonsense")  # fmt: skip
 

@@ -43,7 +43,7 @@ def test_it_is_the_ga_and_nothing_else():
     """The same candidates and values as GA.init, ask and tell, step by step, with the seed as the key."""
     opt = optimizer(dtype="float32", rng=7)
     asked = run(opt, 8)
-    ga = gesmr.GA(gesmr.GESMR(), N)
+    ga = gesmr.GA(gesmr.GESMR(truncation=0.1), N, truncation=0.2)
     state = ga.init(7, asked[0], sphere(asked[0]))
     ask, tell = jax.jit(ga.ask), jax.jit(ga.tell)
     for xs in asked[1:]:
@@ -53,10 +53,18 @@ def test_it_is_the_ga_and_nothing_else():
     np.testing.assert_allclose(opt.result.fun, state.best_fitness, rtol=1e-3, atol=1e-6)
 
 
-def test_the_defaults_are_those_of_the_ga():
+def test_the_defaults_are_what_the_studies_recommend_and_names_are_the_papers():
     opt = gesmr.Optimizer(np.zeros(2))
     assert len(opt.ask()) == gesmr.GA().num_children + 1
-    assert opt._ga.controller == gesmr.GA().controller
+    assert opt._ga == gesmr.GA(gesmr.GESMR(truncation=0.1), truncation=0.2)
+    assert gesmr.Optimizer(np.zeros(2), controller="GESMR")._ga == gesmr.GA(gesmr.controller("GESMR"))
+    assert gesmr.Optimizer(np.zeros(2), controller="SAMR", truncation=0.3)._ga.truncation == 0.3
+
+
+def test_the_share_of_parents_is_checked():
+    for wrong in (0.0, 1.5, "half", [0.1, 0.2]):
+        with pytest.raises((TypeError, ValueError), match="truncation"):
+            gesmr.Optimizer(np.zeros(2), truncation=wrong)
 
 
 def test_asking_again_gives_the_same_and_it_cannot_be_changed():
