@@ -130,12 +130,12 @@ def sent(pool: Any, dim: int) -> float:
 
 def sent_by_ray() -> list[list[float]]:
     """The same for Ray's actors, in a cluster of its own on this machine."""
-    import ray  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+    import ray  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as directory:
         ray.init("local", num_cpus=2, include_dashboard=False, object_store_memory=2**28, _temp_dir=directory)
         try:
-            with gesmr.Ray(actors=2, chunk=1) as actors:  # pyright: ignore[reportAttributeAccessIssue]
+            with gesmr.Ray(actors=2, chunk=1) as actors:
                 return [[8 * dim, sent(actors, dim)] for dim in SENT]
         finally:
             ray.shutdown()
@@ -143,10 +143,10 @@ def sent_by_ray() -> list[list[float]]:
 
 def measure() -> dict[str, Any]:
     points = []
-    with gesmr.Pool(2, chunk=1) as pool:  # pyright: ignore[reportAttributeAccessIssue]
+    with gesmr.Pool(2, chunk=1) as pool:
         ranges = [[8 * dim, sent(pool, dim)] for dim in SENT]
     for workers in POOLS:
-        with gesmr.Pool(workers) as pool:  # pyright: ignore[reportAttributeAccessIssue]
+        with gesmr.Pool(workers) as pool:
             for mean in SECONDS:
                 for spread in SPREADS:
                     found = [
