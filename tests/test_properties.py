@@ -39,7 +39,7 @@ OBJECTIVES = {
 }
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=8, deadline=None, derandomize=True)
 @given(runs(), st.sampled_from(sorted(OBJECTIVES)))
 def test_the_elite_never_worsens_evaluations_add_up_and_rates_stay_sound(run, name):
     ga, dim, seed, generations = run

@@ -13,7 +13,7 @@ import misbehaving
 from gesmr import _ray
 from test_workers import INNOCENT, SPHERES, assert_same, lines_to_copy, minimize, values, wait_until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]  # to start programs
 pytest.importorskip("ray")
 NODE = {"num_cpus": 3, "object_store_memory": 10**8}
 

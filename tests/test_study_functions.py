@@ -142,7 +142,7 @@ def test_a_group_is_the_library_run_by_run(programs, methods):
         np.testing.assert_allclose(log_rate, expected.log_rate, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("function", ["rosenbrock", "sphere"])
+@pytest.mark.parametrize("function", [pytest.param("rosenbrock", marks=pytest.mark.slow), "sphere"])
 def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(programs, function):
     group = RunGroup(function, 3, True, 10, ("GESMR",), PAIRS)
     arrays = group.run(programs, lambda work: None)

@@ -80,22 +80,29 @@ def waiting(flag):
     return {int(path.suffix[1:]) for path in flag.parent.glob(f"{flag.name}.*")}
 
 
+def two_that_wait(directory):
+    """The study with two groups that wait for a flag, and that."""
+    flag = directory / "go"
+    return [Power(0, f"wait:{flag}"), Power(1, f"wait:{flag}"), *STUDY.specs()[2:]], flag
+
+
 def test_both_nodes_compute_and_the_store_is_that_of_one_machine(nodes, tmp_path):
+    specs, flag = two_that_wait(tmp_path)
     store = Store(tmp_path / "ray", create=True)
-    computed, said = run(STUDY.specs(), store, nodes)
+    threading.Thread(target=lambda: wait_until(lambda: len(waiting(flag)) == 2) or flag.touch(), daemon=True).start()
+    computed, said = run(specs, store, nodes)
     assert computed == 8
     assert "[8/8] power" in said
     assert len(nodes_of(store)) == 2
-    assert arrays(store.directory) == arrays(alone(STUDY.specs(), tmp_path / "alone").directory)
+    assert arrays(store.directory) == arrays(alone(specs, tmp_path / "alone").directory)
     assert store.sessions()[0]["runs"] == 8
     assert not list(store.directory.glob("groups/*.lock"))
-    assert run(STUDY.specs(), store, nodes) == (0, "")
+    assert run(specs, store, nodes) == (0, "")
 
 
 def test_a_node_is_killed_and_its_group_computed_elsewhere(nodes, tmp_path):
     """Both nodes wait in a group when one of them is killed; a new one is used."""
-    flag = tmp_path / "go"
-    specs = [Power(0, f"wait:{flag}"), Power(1, f"wait:{flag}"), *STUDY.specs()[2:]]
+    specs, flag = two_that_wait(tmp_path)
     store = Store(tmp_path / "ray", create=True)
 
     found = []

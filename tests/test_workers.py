@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -210,8 +211,15 @@ def test_what_cannot_be_loaded_is_said_before_any_work(pool):
 
 
 def test_workers_that_slow_a_run_down_are_warned_about(pool):
-    with pytest.warns(RuntimeWarning, match="2 processes are slower than none: 10 generations took .* s, of which fun"):
-        minimize(workers=pool, maxiter=20)
+    said: list[str] = []
+    for _ in range(5):  # on a busy machine a function may seem to take as long as the rest
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            minimize(workers=pool, maxiter=20)
+        said += [str(warning.message) for warning in caught]
+        if said:
+            break
+    assert "2 processes are slower than none: 10 generations took" in said[0]
 
 
 def test_a_pool_does_one_thing_at_a_time(pool):
