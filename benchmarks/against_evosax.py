@@ -14,7 +14,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"  # read when jax is imported
 
 import jax
 import jax.numpy as jnp
-from common import Line, conditions, has_marks, interleaved, marks, replace_table
+from common import Line, conditions, has_marks, interleaved, marks, printed, replace_table
 from evosax.algorithms import GESMR_GA  # pyright: ignore[reportMissingImports]
 
 import gesmr
@@ -169,17 +169,11 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     args = arguments()
     jax.config.update("jax_enable_compilation_cache", False)
-    table = ["| | gesmr | evosax | measured | median | required | |", "|:--|--:|--:|--:|--:|--:|:--|"]
-    print(*table, sep="\n", flush=True)
-    all_met = True
-    for line in measure(args.quick, args.repeats):
-        all_met &= line.met
-        table.append(str(line))
-        print(line, flush=True)
-    table += ["", conditions(("evosax", "jax", "jaxlib"), f"{args.repeats} timed calls of each loop")]
-    print(*table[-2:], sep="\n")
+    columns = ("", "gesmr", "evosax", "measured", "median", "required", "")
+    closing = conditions(("evosax", "jax", "jaxlib"), f"{args.repeats} timed calls of each loop")
+    table, all_met = printed(columns, measure(args.quick, args.repeats), closing)
     if args.write:
-        replace_table(args.write, TABLE, "\n".join(table))
+        replace_table(args.write, TABLE, table)
     return 0 if all_met else 1
 
 

@@ -18,7 +18,7 @@ os.environ["JAX_PLATFORMS"] = "cpu"  # read when jax is imported
 import cma
 import nevergrad  # pyright: ignore[reportMissingImports]
 import numpy as np
-from common import Line, conditions, has_marks, interleaved, marks, replace_table
+from common import Line, conditions, has_marks, interleaved, marks, printed, replace_table
 
 import gesmr
 
@@ -190,20 +190,12 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     args = arguments()
     warnings.filterwarnings("ignore", module="nevergrad")
-    table = ["| | gesmr | other | measured | median | required | |", "|:--|--:|--:|--:|--:|--:|:--|"]
-    print(*table, sep="\n", flush=True)
-    all_met = True
-    for line in measure(args.quick, args.repeats):
-        all_met &= line.met
-        table.append(str(line))
-        print(line, flush=True)
-    table += [
-        "",
-        conditions(("cma", "nevergrad", "jax", "jaxlib"), f"{args.repeats} stretches of {GENERATIONS} generations"),
-    ]
-    print(*table[-2:], sep="\n")
+    columns = ("", "gesmr", "other", "measured", "median", "required", "")
+    how_often = f"{args.repeats} stretches of {GENERATIONS} generations"
+    closing = conditions(("cma", "nevergrad", "jax", "jaxlib"), how_often)
+    table, all_met = printed(columns, measure(args.quick, args.repeats), closing)
     if args.write:
-        replace_table(args.write, TABLE, "\n".join(table))
+        replace_table(args.write, TABLE, table)
     return 0 if all_met else 1
 
 

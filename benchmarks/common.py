@@ -5,7 +5,7 @@ import math
 import os
 import platform
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -55,6 +55,20 @@ def conditions(packages: Sequence[str], how_often: str) -> str:
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     software = f"gesmr {gesmr.__version__}, {versions}, Python {platform.python_version()}"
     return f"{software}; {cpu}, {os.cpu_count()} cores; {datetime.date.today()}; {how_often}."
+
+
+def printed(
+    columns: Sequence[str], lines: Iterable[Line], closing: str, show: Callable[[Line], str] = str
+) -> tuple[str, bool]:
+    """A table, printed while its lines come, and whether all that is required is met."""
+    table, all_met = [f"| {' | '.join(columns)} |", f"|:--|{'--:|' * (len(columns) - 2)}:--|"], True
+    print(*table, sep="\n", flush=True)
+    for line in lines:
+        all_met &= line.met
+        table.append(show(line))
+        print(table[-1], flush=True)
+    print("", closing, sep="\n")
+    return "\n".join([*table, "", closing]), all_met
 
 
 def marks(name: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from typing import Any
 os.environ["JAX_PLATFORMS"] = "cpu"  # read when jax is imported
 
 import numpy as np
-from common import Line, conditions, has_marks, marks, replace_table
+from common import Line, conditions, has_marks, marks, printed, replace_table
 
 import gesmr
 from gesmr import _ray, space
@@ -201,20 +201,18 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     args = arguments()
     repeats, dims = (5, [10, 1000, 100_000, 1_000_000]) if args.write else (3, [10, 10_000])
-    table = ["| 100 candidates, two cores | gesmr | other | measured | required | |", "|:--|--:|--:|--:|--:|:--|"]
-    print(*table, sep="\n", flush=True)
-    all_met = True
+    columns = ("100 candidates, two cores", "gesmr", "other", "measured", "required", "")
+    closing = conditions(("jax", "numpy", "ray"), f"medians of {repeats}, in turn")
+
+    def show(line: Line) -> str:
+        cells = str(line).split(" | ")
+        return " | ".join(cells[:4] + cells[5:])  # without the median: it is what is measured
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "2 .* are slower than none")  # `nothing` is, of course
-        for line in measure(repeats, dims):
-            all_met &= line.met
-            cells = str(line).split(" | ")
-            table.append(" | ".join(cells[:4] + cells[5:]))  # without the median: it is what is shown
-            print(table[-1], flush=True)
-    table += ["", conditions(("jax", "numpy", "ray"), f"medians of {repeats}, in turn")]
-    print(*table[-2:], sep="\n")
+        table, all_met = printed(columns, measure(repeats, dims), closing, show)
     if args.write:
-        replace_table(args.write, TABLE, "\n".join(table))
+        replace_table(args.write, TABLE, table)
     return 0 if all_met else 1
 
 
