@@ -1,5 +1,6 @@
 """The command line: `gesmr study …`, `gesmr report`, `gesmr landscape` and `gesmr minimize`."""
 
+import re
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
@@ -31,7 +32,9 @@ app.add_typer(study_app, name="study")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The study; `gesmr study list` names them.")]
 Profile = Annotated[str, typer.Option(help="How much of it: quick, or paper for all of it.")]
-Seeds = Annotated[int | None, typer.Option(help="Seeds 0 … N−1; default: what the profile says.", metavar="N")]
+Seeds = Annotated[
+    str | None, typer.Option(help="Seeds 0 … N−1, or a range as in 40-79; default: the profile's.", metavar="N|A-B")
+]
 Dims = Annotated[str | None, typer.Option(help="Only these dimensions, as in 2,30.")]
 Functions = Annotated[str | None, typer.Option(help="Only these functions, as in ackley,sphere.")]
 Methods = Annotated[str | None, typer.Option(help="Only these methods, as in GESMR,SAMR.")]
@@ -100,7 +103,7 @@ def run(
     """Compute what is missing of a study. Killed and started again, it goes on where it was."""
     selection = Selection(
         profile,
-        seeds,
+        _seeds(seeds),
         _numbers("dims", dims),
         _names(functions),
         _names(methods),
@@ -132,7 +135,7 @@ def reproduce(
 
     study, directory, console = _study(name), _directory(out, profile), _console()
     computed = _run(
-        study, Selection(profile, seeds, shifted=shifted), directory, _where(devices, threads, ray, address)
+        study, Selection(profile, _seeds(seeds), shifted=shifted), directory, _where(devices, threads, ray, address)
     )
     store, view, options = Store(directory / name), VIEWS[name], Options(shifted)
     view.tables(store, options, _beside(directory, name, "tables", shifted), console)
@@ -390,6 +393,17 @@ def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
         return None if text is None else tuple(int(part) for part in _names(text) or ())
     except ValueError as error:
         raise LabError(f"--{option} must be whole numbers separated by commas, got {text!r}") from error
+
+
+def _seeds(text: str | None) -> int | range | None:
+    """`5` is a number of seeds, `40-79` those from 40 to 79."""
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", text.strip())
+    first, last = (int(match[1]), match[2] and int(match[2])) if match else (0, None)
+    if match is None or (last is None and first == 0) or (last is not None and last < first):
+        raise LabError(f"--seeds must be a number of seeds as in 5, or a range as in 40-79, got {text!r}")
+    return first if last is None else range(first, last + 1)
 
 
 def _console() -> Console:

@@ -27,6 +27,7 @@ class Claim:
     rule: str  # what must be true of our numbers for it to hold
     found: str  # our numbers
     verdict: Verdict
+    short: str = ""  # how the runs fall short of the paper's: "5 of 40 seeds, d up to 100"; "": they do not
 
 
 def as_text(decided: Sequence[Claim]) -> Table:
@@ -40,6 +41,7 @@ def as_text(decided: Sequence[Claim]) -> Table:
     text.add_column("Verdict", no_wrap=True)
     styles = {Verdict.HOLDS: "bold green", Verdict.FAILS: "bold red", Verdict.UNDECIDED: "yellow"}
     for c in sorted(decided, key=lambda claim: claim.number):
-        cells = map(escape, (str(c.number), c.claim, c.rule, c.found))
+        found = f"{c.found} (decided on less than the paper's runs: {c.short})" if c.short else c.found
+        cells = map(escape, (str(c.number), c.claim, c.rule, found))
         text.add_row(*cells, f"[{styles[c.verdict]}]{c.verdict}[/]")
     return text

@@ -179,6 +179,8 @@ def _page(
     for claim in claims:
         parts.append(f"**Claim {claim.number}: {claim.verdict}.** {claim.claim}. Found: {claim.found}.")
         parts.append(f"The rule: {claim.rule}.")
+        if claim.short:
+            parts.append(f"Decided on less than the paper's runs: {claim.short}.")
     parts += [f"![{name}]({name}.png)\n\n{caption}" for name, caption in captions.items()]
     parts += [f"## {table.title}\n\n{table.markdown()}\n{table.note}".rstrip() for table in tables]
     return "\n\n".join(parts) + "\n"

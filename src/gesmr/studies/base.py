@@ -69,7 +69,7 @@ class Selection:
     """What a user asked of a study. None: what the profile says."""
 
     profile: str = "quick"
-    seeds: int | None = None
+    seeds: int | range | None = None  # a number n: seeds 0 … n−1
     dims: tuple[int, ...] | None = None
     functions: tuple[str, ...] | None = None
     methods: tuple[str, ...] | None = None
@@ -78,8 +78,11 @@ class Selection:
     images: int | None = None
     init: str | None = None
 
-    def number_of_seeds(self, default: int) -> int:
-        return default if self.seeds is None else _checks.integer("seeds", self.seeds, 1, 2**31 - 1)
+    def seeds_or(self, default: int) -> range:
+        """The seeds asked for, or the first `default`."""
+        if isinstance(self.seeds, range):
+            return self.seeds
+        return range(default if self.seeds is None else _checks.integer("seeds", self.seeds, 1, 2**31 - 1))
 
     def check(self, study: str, accepted: Sequence[str]) -> None:
         """Refuse what was asked for but means nothing to the study."""

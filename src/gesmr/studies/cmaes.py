@@ -82,16 +82,14 @@ class CmaesStudy:
         functions = FUNCTIONS if selection.functions is None else selection.functions
         for function in functions:
             _checks.choice("functions", function, FUNCTIONS)
-        seeds = {
-            shifted: selection.number_of_seeds((2 if shifted else 3) if quick else 10) for shifted in (False, True)
-        }
+        seeds = {shifted: selection.seeds_or((2 if shifted else 3) if quick else 10) for shifted in (False, True)}
         duels = [
             Duel(function, std, shifted, seed, cmaes_generations=500 if quick and shifted else 1000)
             for shifted in (False, True)
             for std in ((1.0,) if quick else (1.0, 10.0))
             for function in FUNCTIONS
             if function in functions
-            for seed in range(seeds[shifted])
+            for seed in seeds[shifted]
         ]
         return [*duels, *(_cost(method, dim) for method in METHODS for dim in _dims(method, quick))]
 

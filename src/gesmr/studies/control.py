@@ -51,11 +51,9 @@ class ControlStudy:
         tasks = subset("tasks", selection.tasks, tuple(TASKS), TASKS)
         usual = tuple(method for method in METHODS if method not in ORACLES) if quick else METHODS
         methods = subset("methods", selection.methods, usual, METHODS)
-        seeds = selection.number_of_seeds(3 if quick else 5)
+        seeds = selection.seeds_or(3 if quick else 5)
         generations = GENERATIONS // 2 if quick else GENERATIONS
-        return [
-            ControlRun(task, method, seed, generations) for task in tasks for method in methods for seed in range(seeds)
-        ]
+        return [ControlRun(task, method, seed, generations) for task in tasks for method in methods for seed in seeds]
 
     def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
         """Runs of one task and method together; on a GPU also those of all fixed rates. The longest episodes first."""

@@ -73,17 +73,17 @@ class FunctionsStudy:
         dims = subset("dims", selection.dims, tuple(d for d in GENERATIONS if d <= 100 or not quick), GENERATIONS)
         functions = subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
         methods = subset("methods", selection.methods, METHODS, METHODS)
-        seeds = selection.number_of_seeds(5 if quick else 40)
+        seeds = selection.seeds_or(5 if quick else 40)
         runs: list[Run | Cost] = [
             Run(function, dim, std, method, seed, selection.shifted, generations_of(function, dim))
             for function in functions
             for dim in dims
             for std in STDS
             for method in methods
-            for seed in range(seeds)
+            for seed in seeds
         ]
         if {"GESMR", "FMR"} <= set(methods) and not selection.shifted:
-            runs += [Cost(dim, seeds * len(STDS)) for dim in dims]
+            runs += [Cost(dim, len(seeds) * len(STDS)) for dim in dims]
         return runs
 
     def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:

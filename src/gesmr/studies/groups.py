@@ -60,7 +60,7 @@ class GroupsStudy:
         selection.check(self.name, ("functions", "seeds"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         functions = subset("functions", selection.functions, FUNCTIONS, FUNCTIONS)
-        seeds = selection.number_of_seeds(3 if quick else 10)
+        seeds = selection.seeds_or(3 if quick else 10)
         return [
             GroupsRun(function, size, groups, std, seed)
             for size in SIZES
@@ -68,7 +68,7 @@ class GroupsStudy:
             for function in functions
             for groups in divisors(size)
             for std in STDS
-            for seed in range(seeds)
+            for seed in seeds
         ]
 
     def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:

@@ -65,7 +65,7 @@ class ImagesStudy:
         selection.check(self.name, ("tasks", "methods", "seeds", "images", "init"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         sets = subset("tasks", selection.tasks, SETS, SETS)
-        seeds = selection.number_of_seeds(1 if quick else SEEDS)
+        seeds = selection.seeds_or(1 if quick else SEEDS)
         chosen = subset("methods", selection.methods, QUICK_METHODS if quick else METHODS, METHODS)
         ranked = tuple(method for method in chosen if method not in ORACLES)
         oracles = tuple(method for method in chosen if method in ORACLES)
@@ -87,7 +87,7 @@ class ImagesStudy:
             for number, how, chosen_sets, methods in plan
             for dataset in chosen_sets
             for method in methods
-            for seed in range(seeds)
+            for seed in seeds
         ]
 
     def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:

@@ -71,7 +71,7 @@ class SensitivityStudy:
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         functions = subset("functions", selection.functions, FUNCTIONS, FUNCTIONS)
         dims = subset("dims", selection.dims, DIMS[:1] if quick else DIMS, DIMS)
-        seeds = selection.number_of_seeds(5 if quick else 20)
+        seeds = selection.seeds_or(5 if quick else 20)
         return [
             SensitivityRun(function, dim, std, shifted, *setting, seed, GENERATIONS[dim])
             for function in functions
@@ -79,7 +79,7 @@ class SensitivityStudy:
             for shifted in (False, True)
             for setting in SETTINGS
             for std in STDS
-            for seed in range(seeds)
+            for seed in seeds
         ]
 
     def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
