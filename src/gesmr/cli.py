@@ -1,6 +1,5 @@
 """The command line: `gesmr study …`, `gesmr report`, `gesmr landscape` and `gesmr minimize`."""
 
-import re
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
@@ -399,11 +398,14 @@ def _seeds(text: str | None) -> int | range | None:
     """`5` is a number of seeds, `40-79` those from 40 to 79."""
     if text is None:
         return None
-    match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", text.strip())
-    first, last = (int(match[1]), match[2] and int(match[2])) if match else (0, None)
-    if match is None or (last is None and first == 0) or (last is not None and last < first):
+    first, dash, last = text.partition("-")
+    try:
+        seeds = range(int(first), int(last) + 1) if dash else int(first)
+    except ValueError:
+        seeds = 0
+    if not seeds or text.startswith("-"):
         raise LabError(f"--seeds must be a number of seeds as in 5, or a range as in 40-79, got {text!r}")
-    return first if last is None else range(first, last + 1)
+    return seeds
 
 
 def _console() -> Console:

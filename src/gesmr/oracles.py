@@ -26,11 +26,13 @@ class _RateSearch:
     grid: int
     low: Any
     high: Any
+    ties: str
     _first_place: ClassVar[np.uint32]
 
     def __post_init__(self):
         _checks.integer("grid", self.grid, 1)
         _checks.rate_range(self.low, self.high)
+        _checks.choice("ties", self.ties, ("random", "first"))
 
     def trials(self, state: State) -> State:
         """`state` once for each rate, as states of `Fixed`, each with noise of its own: a leading axis of `grid`."""
@@ -40,7 +42,10 @@ class _RateSearch:
 
     def choose(self, state: State, values: Array) -> State:
         """`state` with the rate whose trial ended with the lowest of `values f[grid]`; its noise stays its own."""
-        best = selection.lowest(noise.fold_in(state.key, _TIES, state.generation), values)
+        if self.ties == "first":
+            best = jnp.argmin(values)
+        else:
+            best = selection.lowest(noise.fold_in(state.key, _TIES, state.generation), values)
         return with_rate(state, log_spaced(self.low, self.high, self.grid)[best])
 
     def _search_then_run(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
@@ -58,13 +63,14 @@ class OFMR(_RateSearch):
     """The optimal fixed mutation rate: a whole run for each rate of a grid, then one more with the best.
 
     Only that last run is returned. It starts from the given state, with that state's noise; the trials have
-    other noise.
+    other noise. Among trials that end equal any may be taken, or with `ties="first"` that of the smallest rate.
     """
 
     _first_place: ClassVar = _OFMR_TRIALS
     grid: int = static(default=10)
     low: Any = 1e-3
     high: Any = 1.0
+    ties: str = static(default="random")
 
     def evolve(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
         """As `gesmr.evolve`, with `ga`'s selection; its controller is not used."""
@@ -76,7 +82,7 @@ class LAMR(_RateSearch):
     """LAMR-G: before every `window` (G) generations, look that far ahead with each rate of a grid, and take the best.
 
     A look-ahead is a fixed-rate run from the current population, with noise of its own. A last window that is
-    shorter looks that much less ahead.
+    shorter looks that much less ahead. `ties` as in `OFMR`.
     """
 
     _first_place: ClassVar = _LAMR_TRIALS
@@ -84,6 +90,7 @@ class LAMR(_RateSearch):
     grid: int = static(default=10)
     low: Any = 1e-3
     high: Any = 1.0
+    ties: str = static(default="random")
 
     def __post_init__(self):
         super().__post_init__()

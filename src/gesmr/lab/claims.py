@@ -30,6 +30,11 @@ class Claim:
     short: str = ""  # how the runs fall short of the paper's: "5 of 40 seeds, d up to 100"; "": they do not
 
 
+def shortfall(**counts: tuple[int, int]) -> str:
+    """What `Claim.short` says, given what there is and what the paper has: `seeds=(5, 40)`. Not less is not short."""
+    return ", ".join(f"{there:,} of {paper:,} {what}" for what, (there, paper) in counts.items() if there < paper)
+
+
 def as_text(decided: Sequence[Claim]) -> Table:
     """For the terminal."""
     text = Table(

@@ -18,12 +18,10 @@ from . import stats
 from .claims import Claim, Verdict
 from .errors import LabError
 from .figures import PAGE_WIDTH, log_y, settled
+from .resolution import log10
 from .simple import SimpleTable, StudyView
 from .store import StoredGroup
 
-# Below this a function's values are rounding in single precision, and may be zero: terms cancel as the paper prints
-# them, or genes are spaced so near an optimum that is not the origin.
-_FLOORS = {"ackley": 1e-5, "griewank": 1e-6, "rastrigin": 1e-3, "rosenbrock": 1e-10, "sphere": 1e-10}
 RULES: dict[str, Callable[[int], float]] = {
     "√N": lambda n: n ** (1 / 2),
     "N^(2/3)": lambda n: n ** (2 / 3),
@@ -88,12 +86,6 @@ def load(groups: Sequence[StoredGroup]) -> Results:
     if not results:
         raise LabError("no population size has runs for every number of groups that divides it; run the study again")
     return results
-
-
-def log10(function: str, final: np.ndarray, shifted: bool = False) -> np.ndarray:
-    """Logarithms of final values, no lower than that of what the function resolves in single precision."""
-    at_the_origin = function == "sphere" and not shifted
-    return np.log10(np.maximum(final, 1e-37 if at_the_origin else _FLOORS[function]))
 
 
 class Fit(NamedTuple):

@@ -28,7 +28,7 @@ from . import stats
 from .errors import LabError
 from .figures import PAGE_WIDTH, settled
 from .functions.results import RUGGED, SMOOTH
-from .groups import log10
+from .resolution import log10
 from .simple import SimpleTable, StudyView
 from .store import StoredGroup
 

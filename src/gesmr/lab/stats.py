@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -112,3 +112,32 @@ def median(values: np.ndarray) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.nanmedian(values, axis=-1)
+
+
+def resamples(n: int, count: int = 1000) -> np.ndarray:
+    """Which of n things are in each of `count` samples of n drawn with replacement, `i[count, n]`. Always the same."""
+    return np.random.default_rng(2022).integers(n, size=(count, n))
+
+
+def interval(draws: np.ndarray) -> tuple[float, float]:
+    """The middle 95% of what resampling gave, `f[count]`."""
+    low, high = np.quantile(draws, (0.025, 0.975))
+    return float(low), float(high)
+
+
+class Ratio(NamedTuple):
+    """With its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} ({self.low:.3g}–{self.high:.3g})"
+
+
+def ratio_of_medians(x: np.ndarray, y: np.ndarray) -> Ratio:
+    """Median of x over that of y, both `f[S]` and positive; the interval is from resampled seeds, each sample's own."""
+    draws = [np.median(sample[resamples(len(sample))], axis=1) for sample in (x, y)]
+    # y's samples go with x's in another order: the two are independent
+    return Ratio(float(np.median(x) / np.median(y)), *interval(draws[0] / draws[1][::-1]))

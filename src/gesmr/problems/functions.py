@@ -47,8 +47,8 @@ def sphere(x: Array) -> Array:
     return _sum(x * x)
 
 
-def linear(x: Array) -> Array:
-    return _sum(x)
+def linear(x: Array, coefficients: Any = None) -> Array:
+    return _sum(x if coefficients is None else x * jnp.asarray(coefficients, x.dtype))
 
 
 def _sum(terms: Array) -> Array:
@@ -111,6 +111,7 @@ class Function:
     std: Any = 1.0
     shift: Any = None  # f[d]
     rotation: Any = None  # f[d, d], orthogonal
+    coefficients: Any = None  # f[d], of Linear
 
     def __call__(self, population: Array, key: noise.Key | None = None) -> Array:
         """Values `f[...]` of solutions `f[..., d]`. Deterministic: `key` is ignored."""
@@ -121,6 +122,8 @@ class Function:
         if self.rotation is not None:
             rotation = jnp.asarray(self.rotation, population.dtype)
             population = jnp.matmul(population, rotation.T, precision="highest")
+        if self.coefficients is not None:
+            return linear(population, self.coefficients)
         return FORMULAS[self.name].value(population)
 
     def init(self, key: Any, n: int, dtype: Any = None) -> Array:
@@ -145,15 +148,23 @@ class Function:
         return -np.inf if FORMULAS[self.name].optimum is None else 0.0
 
 
-def get(name: str, dim: int, std: Any = 1.0, shift: Any = None, rotation: Any = None) -> Function:
-    """The test function `name`, one of `FORMULAS`, in `dim` dimensions; shifted and rotated if asked."""
+def get(
+    name: str, dim: int, std: Any = 1.0, shift: Any = None, rotation: Any = None, coefficients: Any = None
+) -> Function:
+    """The test function `name`, one of `FORMULAS`, in `dim` dimensions; shifted and rotated if asked.
+
+    Linear is Σ cᵢxᵢ if given `coefficients` c.
+    """
     if name not in FORMULAS:
         raise ValueError(f"name must be one of {', '.join(FORMULAS)}, got {name!r}")
     dim = _checks.integer("dim", dim, 1)
     if name == "rosenbrock" and dim < 2:
         raise ValueError(f"dim must be at least 2 for rosenbrock, got {dim}")
     _checks.real("std", std, 0.0)
-    for label, array, shape in (("shift", shift, (dim,)), ("rotation", rotation, (dim, dim))):
+    if coefficients is not None and name != "linear":
+        raise ValueError(f"coefficients must be None for {name}: only linear has them, got {coefficients!r}")
+    shapes = {"shift": (shift, (dim,)), "rotation": (rotation, (dim, dim)), "coefficients": (coefficients, (dim,))}
+    for label, (array, shape) in shapes.items():
         if array is not None:
             _checks.real(label, array)
             if np.shape(array) != shape:
@@ -162,4 +173,4 @@ def get(name: str, dim: int, std: Any = 1.0, shift: Any = None, rotation: Any = 
         turned = np.asarray(rotation, np.float64)
         if not np.allclose(turned @ turned.T, np.eye(dim), atol=1e-4):
             raise ValueError("rotation must be an orthogonal matrix, got one whose rows are not orthonormal")
-    return Function(name, dim, std, shift, rotation)
+    return Function(name, dim, std, shift, rotation, coefficients)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from .. import _checks
+from .reading import Reading
 
 
 class Spec(Protocol):
@@ -77,6 +78,7 @@ class Selection:
     tasks: tuple[str, ...] | None = None
     images: int | None = None
     init: str | None = None
+    as_text: bool = False
 
     def seeds_or(self, default: int) -> range:
         """The seeds asked for, or the first `default`."""
@@ -84,11 +86,15 @@ class Selection:
             return self.seeds
         return range(default if self.seeds is None else _checks.integer("seeds", self.seeds, 1, 2**31 - 1))
 
+    @property
+    def reading(self) -> Reading:
+        return Reading.TEXT if self.as_text else Reading.PRINT
+
     def check(self, study: str, accepted: Sequence[str]) -> None:
         """Refuse what was asked for but means nothing to the study."""
         for field in dataclasses.fields(self):
             if field.name not in ("profile", *accepted) and getattr(self, field.name) != field.default:
-                offers = ", ".join(f"--{name}" for name in accepted) or "nothing of the kind"
+                offers = ", ".join(f"--{name.replace('_', '-')}" for name in accepted) or "nothing of the kind"
                 raise ValueError(f"{field.name} means nothing to the study {study}, which takes {offers}")
 
 

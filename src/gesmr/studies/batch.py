@@ -16,8 +16,10 @@ from .lanes import FIXED_RATES, STEP, Advance, Best, Branch, Enter, First, Lanes
 class Histories(NamedTuple):
     """Of R runs of T generations in S steps."""
 
+    first: np.ndarray  # f[R]  elite value of the first population
     elite: np.ndarray  # f[R, T]
-    log_rate: np.ndarray  # f[R, T]
+    log_rate: np.ndarray  # f[R, T]  with which a generation's children were made
+    next_log_rate: np.ndarray  # f[R]  with which those of one more would have been
     best: np.ndarray | None = None  # f[R, S, d]  the best solution after each step, if asked for
 
 
@@ -56,9 +58,10 @@ class Batch:
         """Method by method, each lane by lane."""
         population, fitness = compiled(First(self.task, self.lanes))(lanes._replace(setting=None))
         start = compiled(self._enter)(lanes.key, population, fitness, lanes.setting)
+        first = np.asarray(fitness).min(axis=1)
         if not self._branch:
-            return self._evolve(compiled, tick, start, lanes, 1)
-        everything = self._evolve(compiled, tick, compiled(self._branch)(start), lanes, self._ways)
+            return self._evolve(compiled, tick, start, lanes, first)
+        everything = self._evolve(compiled, tick, compiled(self._branch)(start), lanes, np.tile(first, self._ways))
         found, done = [], 0
         for method in self.methods:
             mine = slice(done, done + populations_of([method]) * self.lanes)
@@ -67,7 +70,7 @@ class Batch:
             if method == "OFMR":
                 trials = chosen.elite[:, -1].reshape(-1, self.lanes)
                 settled = compiled(Settle(self.task, self.lanes))(start, trials)
-                chosen = self._evolve(compiled, tick, settled, lanes, 1)
+                chosen = self._evolve(compiled, tick, settled, lanes, first)
             found.append(chosen)
         return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
 
@@ -104,27 +107,37 @@ class Batch:
         steps = [step] * whole + [left] * (left > 0)
         return [Advance(self._method, task, self.lanes, ways, generations) for generations in steps]
 
-    def _evolve(self, compiled: Compiled, tick: Tick, states: Any, lanes: Lanes, ways: int) -> Histories:
+    def _evolve(self, compiled: Compiled, tick: Tick, states: Any, lanes: Lanes, first: np.ndarray) -> Histories:
+        ways = len(first) // self.lanes
         best = compiled(self._best(ways)) if self.keep_best else None
         steps = [(compiled(p), self._genes(p.generations, ways)) for p in self._advances(ways)]
-        return run_steps(steps, states, lanes, tick, best)
+        return run_steps(steps, states, lanes, tick, first, best)
 
 
 def run_steps(
-    steps: Sequence[tuple[Callable, float]], states: Any, lanes: Lanes, tick: Tick, best: Callable | None = None
+    steps: Sequence[tuple[Callable, float]],
+    states: Any,
+    lanes: Lanes,
+    tick: Tick,
+    first: np.ndarray,
+    best: Callable | None = None,
 ) -> Histories:
     """Whole runs from `states`, given the compiled programs of the steps and how much work each is."""
     found: list[Any] = []
     for advance, work in steps:
-        states, elite, log_rate = advance(states, lanes)
-        found.append((elite, log_rate, best(states) if best else None))
+        states, *histories = advance(states, lanes)
+        found.append((*histories, best(states) if best else None))
         if len(found) > 1:  # fetched one step behind, so that the device never waits for this loop
             found[-2] = jax.device_get(found[-2])
         tick(work)
     found[-1] = jax.device_get(found[-1])
-    elites, log_rates, bests = zip(*found, strict=True)
+    elites, log_rates, next_log_rates, bests = zip(*found, strict=True)
     return Histories(
-        np.concatenate(elites, axis=1), np.concatenate(log_rates, axis=1), np.stack(bests, axis=1) if best else None
+        first,
+        np.concatenate(elites, axis=1),
+        np.concatenate(log_rates, axis=1),
+        next_log_rates[-1],
+        np.stack(bests, axis=1) if best else None,
     )
 
 

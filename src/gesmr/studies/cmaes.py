@@ -186,7 +186,7 @@ class DuelGroup:
         start = np.asarray(population[0, 0])
         states, best = enter(data.key, population, fitness, None), [np.min(fitness, axis=1)]
         for generations, advance in advances:
-            states, elite, _ = advance(states, data)
+            states, elite, *_ = advance(states, data)
             best.append(np.asarray(elite[0]))
             done.append(done[-1] + generations)
             clock.append(time.perf_counter() - begin)

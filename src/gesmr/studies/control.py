@@ -16,10 +16,11 @@ from .base import Compiled, Group, Program, Selection, Spec, Tick
 from .batch import Batch, parts, populations_of
 from .functions import subset
 from .lanes import FIXED_RATES, METHODS, NUM_CHILDREN, ORACLES, Lanes, compile_for, shape
+from .reading import Reading
 
 GENERATIONS = 100
 HELD_OUT = 100  # episodes, the same for all runs of a task
-REVISION = 1  # raised when the same specification would give other random draws
+REVISION = 2  # raised when the same specification would give other random draws
 _STEP = 25  # generations per call
 _POPULATIONS_ON_A_CPU = 10  # at once: a minute or two of the longest task
 
@@ -93,6 +94,7 @@ class ControlTask:
     episodes: int = EPISODES
     init: str = UNIFORM
     num_children: int = NUM_CHILDREN
+    reading: Reading = Reading.TEXT
 
     @property
     def num_genes(self) -> int:

@@ -12,9 +12,10 @@ from jax import Array, lax
 
 from .. import noise
 from .._pytree import pytree, static
-from ..problems.functions import AS_PRINTED, FORMULAS, Function
+from ..problems.functions import AS_PRINTED, FORMULAS, Function, linear
 from .lanes import NUM_CHILDREN, Lanes, shape
 from .masked import Setting
+from .reading import Reading
 
 # Above so many genes in a batch a GPU saves more by a program for one function alone than that program costs.
 _OWN_PROGRAM_ABOVE = 2e7
@@ -36,6 +37,7 @@ class FunctionTask:
     num_children: int = NUM_CHILDREN
     function: str | None = field(default=None, compare=False)
     only: str | None = None  # the one function it is for; None: any
+    reading: Reading = Reading.PRINT
 
     @property
     def num_genes(self) -> int:
@@ -48,7 +50,7 @@ class FunctionTask:
         return Function("sphere", self.dim, own.std).init(key, self.num_children + 1, jnp.float32)
 
     def objective(self, shared: Array, own: Place) -> "AnyFunction":
-        return AnyFunction(shared, own.shift, self.only)
+        return AnyFunction(shared, own.shift, self.only, self.reading)
 
     def tailored(self, populations: int) -> "FunctionTask":
         genes = populations * self.num_children * self.dim
@@ -58,7 +60,7 @@ class FunctionTask:
 
 @pytree
 class AnyFunction:
-    """A function of the paper, as printed. Which one is data, unless it is for one function `only`.
+    """A function of the paper, term by term as printed. Which one is data, unless it is for one function `only`.
 
     A CPU takes that function's branch; a GPU, where branching is slow, computes them all.
     """
@@ -66,12 +68,15 @@ class AnyFunction:
     index: Any
     shift: Any
     only: str | None = static(default=None)
+    reading: Reading = static(default=Reading.PRINT)
 
     def __call__(self, population: Array) -> Array:
         x = population - self.shift
+        linear_of_reading = partial(linear, coefficients=self.reading.coefficients(x.shape[-1]))
+        values = {name: formula.value for name, formula in AS_PRINTED.items()} | {"linear": linear_of_reading}
         if self.only is not None:
-            return AS_PRINTED[self.only].value(x)
-        formulas = [formula.value for formula in AS_PRINTED.values()]
+            return values[self.only](x)
+        formulas = list(values.values())
         if jax.default_backend() == "cpu":
             return lax.switch(self.index, formulas, x)
         return lax.select_n(self.index, *(value(x) for value in formulas))

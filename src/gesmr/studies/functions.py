@@ -15,11 +15,12 @@ from .base import Compiled, Group, Program, Selection, Spec, Tick
 from .batch import Batch, Histories, parts, populations_of
 from .function_task import FunctionTask, function_lanes
 from .lanes import FIXED_RATES, METHODS, NUM_CHILDREN, STEP, Advance, Enter, First
+from .reading import Reading
 
 GENERATIONS = {2: 100, 30: 300, 100: 1000, 1000: 2500}  # T of each dimension
 LINEAR_GENERATIONS = 100
 STDS = (1.0, 10.0)
-REVISION = 1  # raised when the same specification would give other random draws
+REVISION = 2  # raised when the same specification would give other random draws
 POINTS = 500  # of a history that are kept
 
 
@@ -35,6 +36,7 @@ class Run:
     seed: int
     shifted: bool
     generations: int
+    reading: str = Reading.PRINT.value
     num_children: int = NUM_CHILDREN
     revision: int = REVISION
 
@@ -68,21 +70,22 @@ class FunctionsStudy:
     profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
 
     def specs(self, selection: Selection) -> Sequence[Run | Cost]:
-        selection.check(self.name, ("functions", "dims", "methods", "seeds", "shifted"))
+        selection.check(self.name, ("functions", "dims", "methods", "seeds", "shifted", "as_text"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         dims = subset("dims", selection.dims, tuple(d for d in GENERATIONS if d <= 100 or not quick), GENERATIONS)
         functions = subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
         methods = subset("methods", selection.methods, METHODS, METHODS)
         seeds = selection.seeds_or(5 if quick else 40)
+        shifted, reading = selection.shifted, selection.reading.value
         runs: list[Run | Cost] = [
-            Run(function, dim, std, method, seed, selection.shifted, generations_of(function, dim))
+            Run(function, dim, std, method, seed, shifted, generations_of(function, dim), reading)
             for function in functions
             for dim in dims
             for std in STDS
             for method in methods
             for seed in seeds
         ]
-        if {"GESMR", "FMR"} <= set(methods) and not selection.shifted:
+        if {"GESMR", "FMR"} <= set(methods) and not (shifted or selection.as_text):
             runs += [Cost(dim, len(seeds) * len(STDS)) for dim in dims]
         return runs
 
@@ -94,17 +97,17 @@ class FunctionsStudy:
         lanes_of: dict[tuple, list[tuple[float, int]]] = defaultdict(list)
         for spec in specs:
             if isinstance(spec, Run):
-                what = spec.function, spec.dim, spec.shifted, spec.generations
+                what = spec.function, spec.dim, spec.shifted, spec.generations, Reading(spec.reading)
                 lanes_of[(*what, spec.method)].append((spec.std, spec.seed))
         batches: dict[tuple, list[str]] = defaultdict(list)
         for (*what, method), pairs in lanes_of.items():
             family = "FMR" if method in FIXED_RATES else method
             batches[(*what, family, tuple(pairs))].append(method)
         groups: list[RunGroup] = []
-        for (function, dim, shifted, generations, _, pairs), methods in batches.items():
+        for (function, dim, shifted, generations, reading, _, pairs), methods in batches.items():
             most = max(1, memory // _memory_per_lane(dim, populations_of(methods)))
             for part in parts(pairs, most):
-                groups.append(RunGroup(function, dim, shifted, generations, tuple(methods), part))
+                groups.append(RunGroup(function, dim, shifted, generations, tuple(methods), part, reading))
         groups.sort(key=lambda group: -group.dim)
         return [*groups, *(CostGroup(spec) for spec in specs if isinstance(spec, Cost))]
 
@@ -117,17 +120,18 @@ class RunGroup:
     generations: int
     methods: tuple[str, ...]  # several only if all have fixed rates
     pairs: tuple[tuple[float, int], ...]  # std and seed of each lane
+    reading: Reading = Reading.PRINT
     alone: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
-        where = "shifted " if self.shifted else ""
-        return f"{where}{self.function} d={self.dim} {', '.join(self.methods)}"
+        how = ("shifted " if self.shifted else "") + ("as text " if self.reading is Reading.TEXT else "")
+        return f"{how}{self.function} d={self.dim} {', '.join(self.methods)}"
 
     @property
     def specs(self) -> list[Run]:
         return [
-            Run(self.function, self.dim, std, method, seed, self.shifted, self.generations)
+            Run(self.function, self.dim, std, method, seed, self.shifted, self.generations, self.reading.value)
             for method in self.methods
             for std, seed in self.pairs
         ]
@@ -142,7 +146,7 @@ class RunGroup:
 
     @property
     def _batch(self) -> Batch:
-        task = FunctionTask(self.dim, function=self.function)
+        task = FunctionTask(self.dim, function=self.function, reading=self.reading)
         return Batch(task, self.methods, len(self.pairs), self.generations)
 
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
@@ -156,23 +160,30 @@ def summary(histories: Histories) -> dict[str, np.ndarray]:
 
     The means over generations are taken here, before thinning. So are the first two moments of the log rate in
     every stretch of `STEP` generations: LAMR-100's rate is constant there, so Table 3's mean square difference
-    follows from them exactly, whichever of the two methods ran first.
+    follows from them, whichever of the two methods ran first. `used` are the rates that generations 1 … T were made
+    with, `left` those in force after them: the same sequence, one step on.
     """
     elite, log_rate = histories.elite, histories.log_rate
-    generations = elite.shape[1]
-    kept = kept_generations(generations) - 1
-    starts = np.arange(0, generations, STEP)
-    lengths = np.diff([*starts, generations])
-    exact = log_rate.astype(np.float64)
+    kept = kept_generations(elite.shape[1]) - 1
+    used = log_rate.astype(np.float64)
+    left = np.column_stack([used[:, 1:], histories.next_log_rate])
     return {
         "elite": elite[:, kept].astype(np.float32),
         "log_rate": log_rate[:, kept].astype(np.float32),
+        "first": histories.first.astype(np.float64),
         "final": elite[:, -1].astype(np.float64),
         "mean_elite": elite.astype(np.float64).mean(axis=1),
-        "mean_log_rate": exact.mean(axis=1),
-        "window_log_rate": np.add.reduceat(exact, starts, axis=1) / lengths,
-        "window_log_rate_squared": np.add.reduceat(exact**2, starts, axis=1) / lengths,
+        "mean_log_rate": used.mean(axis=1),
+        "used": _moments(used),
+        "left": _moments(left),
     }
+
+
+def _moments(log_rate: np.ndarray) -> np.ndarray:
+    """Mean and mean square in every stretch of `STEP` generations, `f[R, 2, stretches]`."""
+    starts = np.arange(0, log_rate.shape[1], STEP)
+    lengths = np.diff([*starts, log_rate.shape[1]])
+    return np.stack([np.add.reduceat(x, starts, axis=1) / lengths for x in (log_rate, log_rate**2)], axis=1)
 
 
 @dataclass(frozen=True)

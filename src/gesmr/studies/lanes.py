@@ -6,27 +6,31 @@ serves many runs, of any length that is a whole number of steps.
 """
 
 import threading
+import zlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from .. import noise
-from ..controllers import PAPER_NAMES, Fixed, controller
+from ..controllers import PAPER_NAMES
 from ..evolve import evolve
 from ..ga import GA, State
-from ..oracles import LAMR, OFMR, with_rate
+from ..oracles import OFMR, with_rate
 from .masked import Setting
+from .reading import LAMR_NAME, OFMR_NAME, Reading
 
 NUM_CHILDREN = 100
 STEP = 100  # generations per call; LAMR-100 looks ahead once in each
-METHODS = ("OFMR", "LAMR-100", *PAPER_NAMES)
-ORACLES = ("OFMR", "LAMR-100")
-FIXED_RATES = ("FMR", "1CMR", "OFMR")  # one program serves these: a rate is a fixed-rate run's data
+ORACLES = (OFMR_NAME, LAMR_NAME)
+METHODS = (*ORACLES, *PAPER_NAMES)
+FIXED_RATES = ("FMR", "1CMR", OFMR_NAME)  # one program serves these: a rate is a fixed-rate run's data
 SWEEP = "sweep"  # GESMR, each lane with a setting of its own
+_METHOD = np.uint32(2**29)  # the place below a lane's key where methods have theirs
 
 
 class Task(Hashable, Protocol):
@@ -37,6 +41,9 @@ class Task(Hashable, Protocol):
 
     @property
     def num_genes(self) -> int: ...
+
+    @property
+    def reading(self) -> Reading: ...
 
     def shapes(self, lanes: int) -> tuple[Any, Any]:
         """Of what all lanes share, and of what each has of its own, with a first axis of `lanes`."""
@@ -60,7 +67,7 @@ class Lanes(NamedTuple):
 
     shared: Any
     own: Any  # [L, ...]
-    key: noise.Key  # u32[L]
+    key: noise.Key  # u32[L]  of the first population; that of a run's noise is below it (`key_of`)
     setting: Setting | None = None  # f[L] each, of a sweep
 
 
@@ -84,7 +91,7 @@ class First:
 
 @dataclass(frozen=True)
 class Enter:
-    """The states in which a method starts from first populations."""
+    """The states in which a method starts from first populations. Those of fixed rates are not yet of one method."""
 
     method: str
     task: Task
@@ -95,6 +102,7 @@ class Enter:
 
     def function(self, key: noise.Key, population: Array, fitness: Array, setting: Setting | None) -> State:
         def enter(key: noise.Key, population: Array, fitness: Array, setting: Setting | None) -> State:
+            key = key if self.method in FIXED_RATES else key_of(self.method, key)
             return ga_of(self.method, self.task, setting).init(key, population, fitness)
 
         return jax.vmap(enter)(key, population, fitness, setting)
@@ -113,23 +121,24 @@ class Branch:
 
     @property
     def ways(self) -> int:
-        return sum(OFMR().grid if method == "OFMR" else 1 for method in self.methods)
+        return sum(OFMR().grid if method == OFMR_NAME else 1 for method in self.methods)
 
     def function(self, states: State) -> State:
-        def ways(state: State) -> State:
-            branches = [
-                OFMR().trials(state)
-                if method == "OFMR"
-                else jax.tree.map(lambda leaf: leaf[None], with_rate(state, self._log_rate(method)))
-                for method in self.methods
-            ]
+        def ways(method: str, state: State) -> State:
+            state = state._replace(key=key_of(method, state.key))
+            if method == OFMR_NAME:
+                return OFMR().trials(state)
+            return jax.tree.map(lambda leaf: leaf[None], with_rate(state, self._log_rate(method)))
+
+        def all_ways(state: State) -> State:
+            branches = [ways(method, state) for method in self.methods]
             return jax.tree.map(lambda *parts: jnp.concatenate(parts), *branches)
 
-        states = jax.vmap(ways, out_axes=1)(states)
+        states = jax.vmap(all_ways, out_axes=1)(states)
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), states)
 
     def _log_rate(self, method: str) -> Array:
-        fixed = controller(method, self.task.num_children)
+        fixed = self.task.reading.controller(method, self.task.num_children)
         return fixed.init(noise.key(0), self.task.num_children, self.task.num_genes)
 
 
@@ -144,7 +153,8 @@ class Settle:
         return compile_for(self.function, state_shape("FMR", self.task, self.lanes), shape(OFMR().grid, self.lanes))
 
     def function(self, states: State, values: Array) -> State:
-        return jax.vmap(OFMR().choose, in_axes=(0, 1))(states, values)
+        states = states._replace(key=jax.vmap(lambda key: key_of(OFMR_NAME, key))(states.key))
+        return jax.vmap(self.task.reading.ofmr.choose, in_axes=(0, 1))(states, values)
 
 
 @dataclass(frozen=True)
@@ -161,14 +171,15 @@ class Advance:
         states = state_shape(self.method, self.task, self.ways * self.lanes)
         return compile_for(self.function, states, lanes_shape(self.task, self.lanes, self.method), donate=(0,))
 
-    def function(self, states: State, lanes: Lanes) -> tuple[State, Array, Array]:
-        """The states after, and the histories `f[ways · L, generations]` of elite value and mean log rate."""
-        run = LAMR(window=STEP).evolve if self.method == "LAMR-100" else evolve
+    def function(self, states: State, lanes: Lanes) -> tuple[State, Array, Array, Array]:
+        """The states after, the histories `f[ways · L, generations]` of elite value and mean log rate, and the mean log
+        rate `f[ways · L]` that the next generation would use."""
+        run = self.task.reading.lamr.evolve if self.method == LAMR_NAME else evolve
 
-        def one(state: State, own: Any, setting: Setting | None) -> tuple[State, Array, Array]:
+        def one(state: State, own: Any, setting: Setting | None) -> tuple[State, Array, Array, Array]:
             ga = ga_of(self.method, self.task, setting)
             state, history = run(ga, self.task.objective(lanes.shared, own), state, self.generations)
-            return state, history.elite, history.log_rate
+            return state, history.elite, history.log_rate, jnp.mean(ga.controller.log_rates(state.controller))
 
         own = jax.tree.map(lambda leaf: jnp.tile(leaf, (self.ways, *(1,) * (leaf.ndim - 1))), lanes.own)
         return jax.vmap(one)(states, own, lanes.setting)
@@ -192,8 +203,12 @@ class Best:
 def ga_of(method: str, task: Task, setting: Setting | None = None) -> GA:
     if setting is not None:
         return setting.ga(task.num_children)
-    rates = Fixed() if method in ORACLES else controller(method, task.num_children)
-    return GA(rates, task.num_children)
+    return GA(task.reading.controller(method, task.num_children), task.num_children)
+
+
+def key_of(method: str, key: noise.Key) -> noise.Key:
+    """The key of a method's runs, given that of a first population: methods share no noise. Those of a sweep do."""
+    return key if method == SWEEP else noise.fold_in(key, _METHOD, zlib.crc32(method.encode()))
 
 
 # Tracing is Python: many threads at it would only keep those that run programs from their turn.
