@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gesmr.lab.functions.results import Curves, Results, Row
+from gesmr.lab.functions.results import PRINTED, Curves, Results, Row
 from gesmr.studies.functions import Run, generations_of, kept_generations
 from gesmr.studies.lanes import METHODS
 
@@ -23,12 +23,14 @@ def made_up_results(final, rows=None, methods=METHODS, mean=None, rate_error=Non
             elite = final[i, m][:, None] + np.linspace(10.0, 0.0, len(generation))
             histories[row, method] = Curves(generation, elite, np.repeat(start[:, None], len(generation), axis=1))
     return Results(
+        variant=PRINTED,
         rows=tuple(rows),
         methods=tuple(methods),
         seeds=tuple(range(final.shape[-1])),
         final=final,
         mean=other(mean),
         rate_error=other(rate_error),
+        used_rate_error=other(rate_error),
         log_rate=other(log_rate),
         seconds={},
         provenance=(),
@@ -43,13 +45,15 @@ def made_up_group(methods=("GESMR",), function="sphere", dim=2, seeds=3, shifted
     points, windows = len(kept_generations(generations)), -(-generations // 100)
     values = np.arange(1.0, len(specs) + 1)
     curve = values[:, None] + np.linspace(1.0, 0.0, points)
+    moments = np.repeat(np.stack([-values, values**2], axis=1)[:, :, None], windows, axis=2)
     arrays = {
         "elite": curve.astype(np.float32),
         "log_rate": -curve.astype(np.float32),
+        "first": values + 1,
         "final": values,
         "mean_elite": curve.mean(axis=1),
         "mean_log_rate": -curve.mean(axis=1),
-        "window_log_rate": np.repeat(-values[:, None], windows, axis=1),
-        "window_log_rate_squared": np.repeat(values[:, None] ** 2, windows, axis=1),
+        "used": moments,
+        "left": moments,
     }
     return specs, arrays

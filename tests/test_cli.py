@@ -68,14 +68,32 @@ def test_table(home, tmp_path):
 def test_compare(home):
     code, out, _ = gesmr("study", "compare", "functions", "--out", home, "--against", PRINTED)
     assert code == 0
-    assert re.search(r"\d of 6 cells agree", out)
+    assert re.search(r"\d+ of 12 cells agree", out)  # Linear counts too
     assert (home / "tables" / "functions" / "agreement_table1.csv").exists()
+
+
+def test_compare_all_tables_on_some_seeds(home, tmp_path):
+    command = ["study", "compare", "functions", "--out", home, "--against", PRINTED.parent]
+    code, out, _ = gesmr(*command, "--seeds", "1-1", "--to", tmp_path)
+    assert code == 0
+    assert re.search(r"Method +d = 2 +all", out)
+    assert "Table 3 by the rates that children were made with" in out
+    assert re.search(r"\d of 4 cells agree with the printed ones \(LAMR-100 compared with itself is not counted\)", out)
+    with (tmp_path / "agreement_table3.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["method"], line["seeds"]) for line in lines] == [("FMR", "1"), ("GESMR", "1")] * 2
+    code, _, said = gesmr(*command, "--seeds", "40-79")
+    assert code == 2
+    assert "no centred runs of seeds 40-79" in said
+    code, _, said = gesmr(*command, "--as-text")
+    assert code == 2
+    assert "no centred, as text runs" in said
 
 
 def test_claims(home):
     code, out, _ = gesmr("study", "claims", "--out", home)
     assert code == 0
-    assert out.count("not decidable") == 8
+    assert out.count("not decidable") == 9 + 1  # verdicts, and the rule of claim 14
 
 
 def test_figure(home, tmp_path):
@@ -89,8 +107,9 @@ def test_export(home, tmp_path):
     assert code == 0
     claims = json.loads((tmp_path / "results" / "claims.json").read_text())
     provenance = json.loads((tmp_path / "results" / "provenance.json").read_text())
-    assert [claim["number"] for claim in claims] == [1, 2, 3, 4, 5, 6, 7, 14]
-    assert (provenance["runs"], provenance["seeds"]) == (24, 2)
+    assert [claim["number"] for claim in claims] == [1, 2, 3, 4, 5, 6, 7, 14, 18]
+    assert (provenance["runs"], provenance["seeds"]) == (24, [0, 1])
+    assert {"curves.png", "overview.png"} <= {path.name for path in (tmp_path / "results").iterdir()}
     assert provenance["sessions"][0]["runs"] == 25
 
 
@@ -131,7 +150,11 @@ ERRORS = {
     "an unknown function": (["study", "run", "functions", "--functions", "f"], "--functions must be one of 'ackley'"),
     "an unknown dimension": (["study", "run", "functions", "--dims", "3"], "--dims must be one of 2, 30"),
     "no number": (["study", "run", "functions", "--dims", "two"], "--dims must be whole numbers"),
-    "no seeds": (["study", "run", "functions", "--seeds", "0"], "--seeds must be an integer from 1"),
+    "no seeds": (["study", "run", "functions", "--seeds", "0"], "--seeds must be a number of seeds as in 5"),
+    "seeds backwards": (["study", "run", "functions", "--seeds", "9-3"], "or a range as in 40-79, got '9-3'"),
+    "seeds that are none": (["study", "run", "functions", "--seeds", "few"], "or a range as in 40-79, got 'few'"),
+    "text of another study": (["study", "run", "groups", "--as-text"], "--as-text means nothing to the study groups"),
+    "seeds of another table": (["study", "table", "groups", "--seeds", "2"], "--seeds means nothing to what the study"),
     "more devices than there are": (["study", "run", "functions", "--devices", "99"], "--devices must be from 1 to"),
     "devices of a cluster": (["study", "run", "functions", "--ray", "--devices", "1"], "choose one"),
     "no address": (["study", "run", "functions", "--address", "here"], "\"host:6379\", got 'here'"),

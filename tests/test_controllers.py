@@ -130,6 +130,35 @@ def test_ucb_unjudged_plays_stay_out_of_the_mean():
     assert (int(state.plays[0]), int(state.judged[0]), float(state.mean[0])) == (3, 2, 5.0)
 
 
+def test_ucb_forgets_what_is_older_than_its_window():
+    c = gesmr.UCB(arms=1, window=3)
+    state = c.init(KEY, 2, 2)
+    rewards = [4.0, -1.0, 7.0, 2.0, 5.0]
+    for t, reward in enumerate(rewards):
+        state = play(c, state, reward)
+        np.testing.assert_allclose(state.mean, [np.mean(rewards[max(0, t - 2) : t + 1])], rtol=1e-6)
+    state = c.update(KEY, state, feedback([np.nan, np.nan]))  # not judged: nothing is forgotten for it
+    np.testing.assert_allclose(state.mean, [np.mean(rewards[-3:])], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("exploration", "arm"), [(0.0, 1), (2.0, 1), (200.0, 0)])
+def test_ucb_explores_as_much_as_it_is_told(exploration, arm):
+    """Means 0 and 1 after 1 and 2 plays, t = 3: the bonuses are √(c ln 4) and √(c ln 4 / 2)."""
+    c = gesmr.UCB(arms=2, exploration=exploration)
+    state = play(c, play(c, c.init(KEY, 2, 2), 0.0), 1.0)
+    state = state._replace(plays=jnp.array([1, 2]), judged=jnp.array([1, 2]))
+    assert int(c.arm(state)) == arm
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"window": 0}, "window must be an integer of at least 1"), ({"exploration": -1.0}, "exploration must be")],
+)
+def test_ucb_refuses(options, message):
+    with pytest.raises(ValueError, match=message):
+        gesmr.UCB(**options)
+
+
 def test_ucb_takes_turns_while_nothing_can_be_judged():
     c = gesmr.UCB(arms=3)
     state = c.init(KEY, 2, 2)

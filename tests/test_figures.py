@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from gesmr.lab.errors import LabError, StorageError
 from gesmr.lab.figures import FORMATS, LINES, save
 from gesmr.lab.functions.figures import DEFAULT_ROWS, curves, overview, ranks, write
-from gesmr.lab.functions.results import Curves, Results, Row
+from gesmr.lab.functions.results import PRINTED, Curves, Results, Row
 from gesmr.studies.lanes import METHODS
 
 ACKLEY, LINEAR = Row("ackley", 2, 1.0), Row("linear", 2, 1.0)
@@ -32,9 +32,8 @@ def results(rows=(ACKLEY, LINEAR), methods=METHODS, seeds=3) -> Results:
             log_rate = rng.normal(-3, 1, (seeds, len(GENERATION)))
             histories[row, method] = Curves(GENERATION, elite.astype(np.float32), log_rate.astype(np.float32))
     tables = {name: rng.random(shape) for name in ("final", "mean", "rate_error", "log_rate")}
-    return Results(
-        tuple(rows), tuple(methods), tuple(range(seeds)), **tables, seconds={}, provenance=(), histories=histories
-    )
+    return Results(PRINTED, tuple(rows), tuple(methods), tuple(range(seeds)), **tables, seconds={}, provenance=(),
+                   histories=histories, used_rate_error=tables["rate_error"])  # fmt: skip
 
 
 def plotted(axes, method) -> np.ndarray:

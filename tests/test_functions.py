@@ -35,6 +35,17 @@ def test_values(name, dim, scale):
     assert (np.abs(functions.get(name, dim)(jnp.asarray(x)) - expected) <= 2e-5 * size + floor).all()
 
 
+def test_linear_with_coefficients():
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_allclose(functions.linear(x, [2, 0, -1]), [-2, 1])
+    np.testing.assert_allclose(functions.get("linear", 3, coefficients=[2, 0, -1])(x), [-2, 1])
+    np.testing.assert_allclose(functions.get("linear", 3)(x), [3, 12])
+    with pytest.raises(ValueError, match=r"coefficients must have shape \(3,\)"):
+        functions.get("linear", 3, coefficients=[1, 2])
+    with pytest.raises(ValueError, match="coefficients must be None for sphere"):
+        functions.get("sphere", 3, coefficients=[1, 2, 3])
+
+
 @pytest.mark.parametrize("name", DEFINITIONS)
 @pytest.mark.parametrize("dim", [2, 30, 1000])
 def test_values_in_double_precision(name, dim, x64):

@@ -100,3 +100,23 @@ def test_oracles_of_no_generations():
         final, history = oracle.evolve(ga, problem, state, 0)
         assert history.elite.shape == (0,)
         np.testing.assert_array_equal(final.population, state.population)
+
+
+@pytest.mark.parametrize("oracle", [gesmr.OFMR, gesmr.LAMR])
+def test_among_equal_trials_any_rate_or_the_smallest(oracle):
+    """On a constant function all trials are equal. By chance, a wrong 'any' would look right in one of 3¹⁹ cases."""
+    ga, problem, _ = start(gesmr.Fixed(), "sphere", 2)
+
+    def first_rate(key, ties):
+        population = problem.init(key, 13)
+        state = ga.init(key, population, jnp.zeros(13))
+        return oracle(grid=3, ties=ties).evolve(ga, lambda x: jnp.zeros(len(x)), state, 2)[1].log_rate[0]
+
+    keys = noise.fold_in(noise.key(0), jnp.arange(20))
+    any_rate, smallest = (
+        jax.jit(jax.vmap(lambda key, t=ties: first_rate(key, t)))(keys) for ties in ("random", "first")
+    )
+    np.testing.assert_allclose(smallest, np.log(1e-3), rtol=1e-6)
+    assert len(np.unique(any_rate)) > 1
+    with pytest.raises(ValueError, match="ties must be one of 'random', 'first', got 'last'"):
+        oracle(ties="last")

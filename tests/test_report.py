@@ -9,7 +9,7 @@ import pytest
 
 from gesmr.lab import report
 from gesmr.lab.errors import LabError
-from gesmr.lab.functions.results import Row, load
+from gesmr.lab.functions.results import Row, Variant, load
 from gesmr.lab.functions.tables import number, tables
 from gesmr.lab.report.functions import chapter, thinned
 from gesmr.lab.report.page import duration
@@ -46,17 +46,18 @@ def _histories(specs):
         falling = spec.std * spec.dim * np.exp(-speed * t)
         elites.append(falling - 2 * spec.std * spec.dim if spec.function == "linear" else falling)
         log_rates.append(-speed * t - 0.2 * spec.seed)
-    return np.array(elites), np.array(log_rates)
+    elite, log_rate = np.array(elites), np.array(log_rates)
+    return Histories(elite[:, 0] + 1, elite, log_rate, log_rate[:, -1])
 
 
-def _fill(store, *, shifted, functions=FUNCTIONS, dims=(2, 1000), label=None):
-    selection = Selection("paper", 2, dims, functions, METHODS, shifted)
+def _fill(store, *, shifted=False, functions=FUNCTIONS, dims=(2, 1000), label=None, seeds=2, as_text=False):
+    selection = Selection("paper", seeds, dims, functions, METHODS, shifted, as_text=as_text)
     specs = [spec for spec in FunctionsStudy().specs(selection) if isinstance(spec, Run)]
     kept = [spec for spec in specs if (spec.function, spec.dim, spec.std, spec.method) != MISSING]
     for group in FunctionsStudy().groups(kept, 2**40):
         machine = {"gesmr": "0.0", "jax": "0.0", "platform": "cpu", "device": "An <i>abacus</i>"}
         record = {**machine, "label": label or group.label, "seconds": 1.5}
-        store.write(group.specs, summary(Histories(*_histories(group.specs))), record)
+        store.write(group.specs, summary(_histories(group.specs)), record)
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +275,7 @@ def test_centred_and_shifted_are_switched_together(browser, directory):
     assert not _find(browser, '[name="variant-curves"][value="centred"]').is_selected()
     panels = [p for p in browser.find_elements("css selector", ".panel") if p.is_displayed()]
     assert [panel.get_attribute("data-variant") for panel in panels] == ["shifted"]
-    shifted = load(Store(directory / "functions"), shifted=True)
+    shifted = load(Store(directory / "functions"), Variant(shifted=True))
     row = Row("ackley", 2, float(_find(browser, "#choose-std").get_attribute("value")))
     line = _line(browser, "plot-value", "GESMR")
     assert line != centred
@@ -312,7 +313,7 @@ def test_claims_come_first_with_their_verdicts_in_words(browser):
     sections = [s.get_attribute("id") for s in browser.find_elements("css selector", "main > section[id]")]
     assert sections == ["claims", "tables", "curves", "provenance"]
     claims = browser.find_elements("css selector", ".claim")
-    assert [claim.get_attribute("data-claim") for claim in claims] == ["1", "2", "3", "4", "5", "6", "7", "14"]
+    assert [claim.get_attribute("data-claim") for claim in claims] == ["1", "2", "3", "4", "5", "6", "7", "14", "18"]
     for claim in claims:
         badges = [badge.text for badge in claim.find_elements("css selector", ".badge")]
         runs = [label.text for label in claim.find_elements("css selector", ".found .runs")]
@@ -355,6 +356,18 @@ def test_page_refers_to_nothing_outside(page):
     assert all(address.startswith(("#", "data:")) for address in addresses.found)
     assert len(addresses.policies) == 1
     assert addresses.policies[0].startswith("default-src 'none'; script-src 'sha256-")
+
+
+def test_page_says_how_the_paper_was_read_and_where_runs_fall_short(tmp_path):
+    functions = ("ackley", "griewank", "rastrigin", "rosenbrock", "sphere", "linear")
+    store = Store(tmp_path / "functions", create=True)
+    _fill(store, functions=functions, dims=(30, 100, 1000), seeds=range(40, 42), as_text=True)
+    text = report.write(tmp_path, CHAPTERS).read_text(encoding="utf-8")
+    assert "--dims 30,100,1000" in text
+    assert "--seeds 40-41 --as-text" in text
+    assert "centred, as text: 36 rows × 5 methods × 2 seeds" in text
+    # claims 1–5 and 18: of the others the runs are missing
+    assert text.count("Decided on less than the paper’s runs: 2 of 40 seeds, 3 of 4 dimensions.") == 6
 
 
 def test_page_repeats_its_commands(page):

@@ -10,9 +10,17 @@ from rich.console import Console
 from scipy import stats as scipy_stats
 
 from gesmr.lab import stats
-from gesmr.lab.claims import Verdict
+from gesmr.lab.claims import Verdict, shortfall
+from gesmr.lab.claims import as_text as claims_as_text
 from gesmr.lab.errors import LabError
-from gesmr.lab.functions.agreement import Cell, agreement, half_a_printed_unit, read_printed, which_table
+from gesmr.lab.functions.agreement import (
+    Cell,
+    agreement,
+    half_a_printed_unit,
+    printed_tables,
+    read_printed,
+    which_table,
+)
 from gesmr.lab.functions.claims import claims
 from gesmr.lab.functions.results import Row
 from gesmr.lab.functions.tables import as_csv, as_latex, as_markdown, as_text, number, statistics_csv, tables
@@ -94,6 +102,32 @@ def test_best_and_asterisk_leave_the_oracles_out(results):
     assert table.tests[0]["SAMR"]["probability_lower"] == 1
 
 
+def test_resampled_means_and_their_interval():
+    """Normal samples: the middle 95% of resampled means is about ±1.96 standard errors. NaN are left out."""
+    values = np.random.default_rng(3).normal(5, 2, (2, 400))
+    values[1, ::2] = np.nan
+    means = stats.resampled_means(values)
+    assert means.shape == (2, 1000)
+    for row, spread_of_means in zip(values, means, strict=True):
+        kept = row[np.isfinite(row)]
+        half = 1.96 * kept.std() / np.sqrt(len(kept))
+        np.testing.assert_allclose(stats.interval(spread_of_means), [kept.mean() - half, kept.mean() + half], atol=0.06)
+
+
+def test_a_ratio_of_medians_and_its_interval():
+    rng = np.random.default_rng(4)
+    ratio = stats.ratio_of_medians(3 * np.exp(rng.normal(0, 0.1, 200)), np.exp(rng.normal(0, 0.1, 200)))
+    assert ratio.low < 3 < ratio.high
+    assert 2.8 < ratio.low < ratio.value < ratio.high < 3.2
+    same = stats.ratio_of_medians(np.full(5, 2.0), np.full(5, 4.0))
+    assert (same.value, same.low, same.high) == (0.5, 0.5, 0.5)
+
+
+def test_shortfall():
+    assert shortfall(seeds=(5, 40), generations=(60, 1000)) == "5 of 40 seeds, 60 of 1,000 generations"
+    assert shortfall(seeds=(80, 40), generations=(1000, 1000)) == ""
+
+
 def test_a_test_uses_the_seeds_both_have(results):
     results.final[0, METHODS.index("FMR"), :4] = np.nan
     table = tables(results)[0]
@@ -160,21 +194,37 @@ def test_nine_standard_errors_for_forty_seeds():
     assert half_a_printed_unit(2.3e6) == pytest.approx(5e4)
 
 
-def test_linear_and_ucb_are_shown_but_not_counted():
-    counted = {(f, m) for f in ("sphere", "linear") for m in METHODS
-               if Cell(Row(f, 2, 1.0), m, 0.0, 0.0, 2, 0.0).counted}  # fmt: skip
-    assert counted == {("sphere", m) for m in METHODS if not m.startswith("UCB")}
-
-
 def test_agreement_with_the_printed_table_itself():
     """A table that is the printed one agrees everywhere; one that is off by a tenth hardly anywhere."""
     printed = read_printed(PRINTED)
-    rows = [row for row in ROWS if row.function != "linear"]
-    exact = np.array([[[printed.cells[row, m]] * 2 for m in METHODS] for row in rows])
-    same, off = (tables(made_up_results(values, rows))[0] for values in (exact, 1.1 * exact + 0.06))
+    exact = np.array([[[printed.cells[row, m]] * 2 for m in METHODS] for row in ROWS])
+    off = exact + np.where(exact < 0, -1, 1) * (0.1 * np.abs(exact) + 0.06)
+    same, other = (tables(made_up_results(values, list(ROWS)))[0] for values in (exact, off))
     assert all(cell.agrees for cell in agreement(same, printed))
-    assert not any(cell.agrees for cell in agreement(off, printed))
-    assert sum(cell.counted for cell in agreement(same, printed)) == 30 * 9
+    assert not any(cell.agrees for cell in agreement(other, printed))
+    assert len(agreement(same, printed)) == len(ROWS) * 11  # Linear and UCB count too
+
+
+def test_lamr_compared_with_itself_is_not_counted():
+    """40 rows × 10 methods of Table 3; LAMR-100's own column says nothing."""
+    (file,) = PRINTED.parent.glob("table3*.csv")
+    printed = read_printed(file)
+    rows = list(printed.best)
+    made = made_up_results(np.zeros((len(rows), len(METHODS), 2)), rows)
+    third, used = tables(made, also_used=True)[2:]
+    for table in (third, used):
+        cells = agreement(table, printed)
+        assert len(cells) == 400
+        assert {cell.method for cell in cells} == set(METHODS) - {"LAMR-100"}
+
+
+def test_a_directory_of_printed_tables(tmp_path):
+    assert list(printed_tables(PRINTED.parent)) == ["table1", "table2", "table3"]
+    assert list(printed_tables(PRINTED.parent, 2)) == ["table2"]
+    assert list(printed_tables(PRINTED)) == ["table1"]
+    assert list(printed_tables(PRINTED, 3)) == ["table3"]  # whatever its name says
+    with pytest.raises(LabError, match="holds no printed table"):
+        printed_tables(tmp_path)
 
 
 def test_printed_tables_that_are_none(tmp_path):
@@ -209,7 +259,8 @@ def paper_like(**changes):
     ends = [20.0 if m in grown else 1.0 for m in METHODS]
     made = made_up_results(spread(rows, noise=0.001), ROWS, log_rate=log_rate, end_log_rate=ends)
     made.rate_error[linear] = np.nan
-    made.seconds[100] = np.array([[1.0, changes.get("cost", 1.02)], [1.1, 1.2]])
+    made.seconds[100] = np.array([[1.0, changes.get("cost", 1.02)]] * 5)
+    made.seconds[100][:, 1] += changes.get("cost noise", 0.0) * np.arange(-2, 3)
     return made
 
 
@@ -218,18 +269,59 @@ def verdicts(results):
 
 
 def test_claims_hold_where_they_should():
-    assert verdicts(paper_like()) == dict.fromkeys((1, 2, 3, 4, 5, 6, 7, 14), Verdict.HOLDS)
+    assert verdicts(paper_like()) == dict.fromkeys((1, 2, 3, 4, 5, 6, 7, 14, 18), Verdict.HOLDS)
+
+
+def test_claims_say_how_the_runs_fall_short_of_the_papers():
+    decided = {claim.number: claim for claim in claims(paper_like())}
+    assert {claim.short for number, claim in decided.items() if number != 14} == {"12 of 40 seeds, 3 of 4 dimensions"}
+    assert decided[14].short == "1 of 4 dimensions"
+    terminal = Console(width=900, file=io.StringIO())
+    terminal.print(claims_as_text(list(decided.values())))
+    said = "(decided on less than the paper's runs: 12 of 40 seeds, 3 of 4 dimensions)"
+    assert terminal.file.getvalue().count(said) == 8
+
+
+def test_half_is_not_most():
+    """GESMR best in exactly half of the rows with a minimum, and within 1.5 times LAMR-100 in exactly half."""
+    made = paper_like()
+    rows = [i for i, row in enumerate(ROWS) if row.function != "linear"]
+    half = rows[: len(rows) // 2]
+    gesmr = METHODS.index("GESMR")
+    made.final[half, gesmr] = 100.0
+    found = verdicts(made)
+    assert (found[1], found[5], found[6]) == (Verdict.FAILS,) * 3
+    made.final[half[0], gesmr] = 0.5  # one more
+    found = verdicts(made)
+    assert (found[1], found[5], found[6]) == (Verdict.HOLDS,) * 3
+
+
+def test_an_interval_of_times_on_both_sides_decides_nothing():
+    decided = {claim.number: claim for claim in claims(paper_like(**{"cost": 1.1, "cost noise": 0.05}))}
+    assert decided[14].verdict is Verdict.UNDECIDED
+    assert decided[14].found == "1.1 (1–1.2) at d = 100"
+
+
+def test_counts_have_intervals_over_seeds():
+    """In one row the race is close: resampling seeds decides it either way."""
+    made = paper_like()
+    row = next(i for i, row in enumerate(ROWS) if row.function == "ackley")
+    noise = np.random.default_rng(0).normal(size=12)
+    made.final[row, METHODS.index("GESMR")] = 1.0 + noise
+    made.final[row, METHODS.index("15MR")] = 1.0 + noise.mean() + 0.01
+    found = next(claim.found for claim in claims(made) if claim.number == 1)
+    assert found.startswith("best in 30 (29–30) and 30 (30–30) of 30 rows")
 
 
 @pytest.mark.parametrize(
     ("changes", "fails"),
     [
-        ({"15MR": 0.5}, {1, 4}),
+        ({"15MR": 0.5}, {1, 4, 18}),
         ({"SAMR smooth": 3.0}, {2}),
-        ({"SAMR": 0.99}, {1, 2, 3, 4}),
+        ({"SAMR": 0.99}, {1, 2, 3, 4, 18}),
         ({"SAMR rate": 0.5}, {3}),
         ({"GESMR": 3.0}, {5}),
-        ({"GESMR-AVG": 0.5}, {1, 4, 6}),
+        ({"GESMR-AVG": 0.5}, {1, 4, 6, 18}),
         ({"grown": ("15MR", "SAMR", "GESMR", "GESMR-AVG")}, {7}),
         ({"grown": ("15MR", "SAMR")}, {7}),
         ({"cost": 1.2}, {14}),

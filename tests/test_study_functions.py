@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import jax
@@ -14,17 +15,20 @@ from rich.console import Console
 
 import gesmr
 from gesmr import noise
+from gesmr.controllers import Feedback
 from gesmr.lab import runner
 from gesmr.lab.compilation import Programs
 from gesmr.lab.errors import LabError
-from gesmr.lab.functions.results import Row, load
+from gesmr.lab.functions.results import Row, Variant, load
 from gesmr.lab.store import Store
 from gesmr.problems import functions
 from gesmr.studies import STUDIES, Selection, as_json, content_hash
 from gesmr.studies.batch import Histories
-from gesmr.studies.function_task import FunctionTask, function_lanes
+from gesmr.studies.function_task import FunctionTask, Place, function_lanes
 from gesmr.studies.functions import Cost, Run, RunGroup, kept_generations, summary
 from gesmr.studies.lanes import FIXED_RATES, METHODS, First
+from gesmr.studies.reading import LateUCB, Reading
+from studies import made_up_group
 
 STUDY = STUDIES["functions"]
 QUIET = Console(quiet=True)
@@ -65,7 +69,7 @@ def test_the_study_is_a_deterministic_generator():
 def test_the_hash_of_a_specification_is_for_ever():
     """Results are found by it: if this changes, every store has to be computed again."""
     run = Run("ackley", 30, 10.0, "GESMR", 7, False, 300)
-    assert content_hash(as_json(run)) == "59a718f4dbc7baeb12172cd6aeb2fd3929fdd4c73d21e9b9f3a2acd8a34875a0"
+    assert content_hash(as_json(run)) == "0b8c2c6a2cd8c230bbba69e4d50635e8cf66b8fd45059546ed531fc2c71d4d3e"
 
 
 def test_selections_narrow_a_profile():
@@ -109,9 +113,10 @@ def test_few_programs_serve_the_whole_study():
     assert len(advancing) == 3 * 10  # per dimension: eight methods, the fixed rates at once, OFMR's last run
 
 
-def direct(method, function, dim, std, seed, generations, shifted=False):
-    """A run by the library alone."""
+def direct(method, function, dim, std, seed, generations, shifted=False, reading=Reading.PRINT):
+    """A run by the library alone. A method's noise is below the key of its first population, at (2²⁹, its name)."""
     key = noise.fold_in(noise.key(2022), seed)
+    own = noise.fold_in(key, np.uint32(2**29), np.uint32(zlib.crc32(method.encode())))
     shift = None
     if shifted:
         draw = std * noise.normal(noise.bits(noise.fold_in(noise.key(2022), seed, 1), dim))
@@ -122,24 +127,73 @@ def direct(method, function, dim, std, seed, generations, shifted=False):
     def objective(x):
         return formula(x if shift is None else x - shift)
 
-    oracles = {"OFMR": gesmr.OFMR(), "LAMR-100": gesmr.LAMR(window=100)}
-    ga = gesmr.GA(gesmr.Fixed() if method in oracles else gesmr.controller(method))
+    ties = "first" if reading is Reading.PRINT else "random"
+    oracles = {"OFMR": gesmr.OFMR(ties=ties), "LAMR-100": gesmr.LAMR(window=100, ties=ties)}
+    late = reading is Reading.PRINT and method.startswith("UCB")
+    rates = LateUCB(gesmr.UCB(int(method[4:]), window=10, exploration=0.25)) if late else None
+    ga = gesmr.GA(gesmr.Fixed() if method in oracles else rates or gesmr.controller(method))
     population = problem.init(key, 101)
-    state = ga.init(key, population, objective(population))
+    state = ga.init(own, population, objective(population))
     evolve = oracles[method].evolve if method in oracles else gesmr.evolve
     return evolve(ga, objective, state, generations)[1]
 
 
-@pytest.mark.parametrize("methods", [("OFMR", "FMR", "1CMR"), *((m,) for m in METHODS if m not in FIXED_RATES)])
-def test_a_group_is_the_library_run_by_run(programs, methods):
+@pytest.mark.parametrize(
+    ("methods", "reading"),
+    [
+        (("OFMR", "FMR", "1CMR"), Reading.PRINT),
+        *(((method,), Reading.PRINT) for method in METHODS if method not in FIXED_RATES),
+        (("UCB/5",), Reading.TEXT),
+        (("LAMR-100",), Reading.TEXT),
+    ],
+)
+def test_a_group_is_the_library_run_by_run(programs, methods, reading):
     """Ten generations: over many more, rounding that differs between programs would be amplified by selection."""
-    group = RunGroup("rastrigin", 3, False, 10, methods, PAIRS)
+    group = RunGroup("rastrigin", 3, False, 10, methods, PAIRS, reading)
     arrays = group.run(programs, lambda work: None)
-    compiled = jax.jit(direct, static_argnums=(0, 1, 2, 5))
+    compiled = jax.jit(direct, static_argnums=(0, 1, 2, 5, 6, 7))
     for spec, elite, log_rate in zip(group.specs, arrays["elite"], arrays["log_rate"], strict=True):
-        expected = compiled(spec.method, "rastrigin", 3, spec.std, spec.seed, 10)
+        assert spec.reading == reading
+        expected = compiled(spec.method, "rastrigin", 3, spec.std, spec.seed, 10, False, reading)
         np.testing.assert_allclose(elite, expected.elite, rtol=1e-4)
         np.testing.assert_allclose(log_rate, expected.log_rate, rtol=1e-4, atol=1e-4)
+
+
+def test_methods_share_first_populations_and_no_noise(programs):
+    """In 100-D the rates of FMR and 1CMR are the same, 0.01: with shared noise these would be equal to the bit."""
+    group = RunGroup("sphere", 100, False, 2, ("FMR", "1CMR"), ((1.0, 0), (1.0, 1)))
+    arrays = group.run(programs, lambda work: None)
+    fixed, by_dimension = arrays["elite"].reshape(2, 2, 2)
+    np.testing.assert_array_equal(arrays["first"][:2], arrays["first"][2:])
+    np.testing.assert_allclose(arrays["log_rate"], np.log(0.01), rtol=1e-6)
+    assert (fixed != by_dimension).all()
+
+
+@pytest.mark.parametrize(("function", "scale"), [("ackley", 1e-7), ("griewank", 1e-4), ("rastrigin", 1e-4)])
+def test_the_functions_are_the_printed_ones(function, scale):
+    """Near the optimum, where terms cancel in single precision; the library's own do not."""
+    x = np.random.default_rng(0).normal(scale=scale, size=(20, 2)).astype(np.float32)
+    place = Place(np.float32(1), np.zeros(2, np.float32))
+    for reading in Reading:
+        task = FunctionTask(2, reading=reading)
+        values = task.objective(np.int32(list(functions.FORMULAS).index(function)), place)(x)
+        np.testing.assert_allclose(values, functions.AS_PRINTED[function].value(x), atol=4e-6)
+        assert len(np.unique(values)) < 10  # a few multiples of what terms of about 20, or of 1, are rounded to
+    assert len(np.unique(functions.get(function, 2)(x))) == 20
+
+
+def test_linear_in_print_has_coefficients():
+    """The first d of 3,000 evenly spaced from −10 to 10; by the text all are one."""
+    x, place = (
+        np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 3.0], [1.0, 1.0, 1.0]], np.float32),
+        Place(1.0, np.zeros(3, np.float32)),
+    )
+    in_print, in_text = (
+        FunctionTask(3, only="linear", reading=reading).objective(None, place)(x) for reading in Reading
+    )
+    step = 20 / 2999
+    np.testing.assert_allclose(in_print, [-10, 3 * (-10 + 2 * step), 3 * -10 + 3 * step], rtol=1e-6)
+    np.testing.assert_allclose(in_text, [1, 3, 3])
 
 
 @pytest.mark.parametrize("function", [pytest.param("rosenbrock", marks=pytest.mark.slow), "sphere"])
@@ -180,7 +234,7 @@ def test_histories_are_thinned_and_averages_are_not():
     generations = 1000
     elite = np.linspace(5, 1, generations)[None] ** 2
     log_rate = np.sin(np.arange(generations))[None] - 3
-    kept = summary(Histories(elite, log_rate))
+    kept = summary(Histories(elite[:, 0] + 1, elite, log_rate, log_rate[:, 0]))
     points = kept_generations(generations)
     assert (len(points), points[0], points[-1]) == (500, 1, 1000)
     assert len(set(points)) == 500
@@ -190,18 +244,89 @@ def test_histories_are_thinned_and_averages_are_not():
     np.testing.assert_array_equal(kept_generations(300), np.arange(1, 301))
 
 
-def test_table_3_from_moments_is_table_3_from_histories(tmp_path):
-    rng = np.random.default_rng(0)
-    generations = 300
-    rates = rng.normal(-3, 1, (2, generations))
-    oracle = np.repeat(rng.normal(-4, 1, (2, 3)), 100, axis=1)  # constant in every window
+def test_tables_2_and_3_are_those_of_whole_histories(tmp_path):
+    """As printed: with generation 0, and with the rates that an update left in force beside what LAMR-100 used.
+
+    As text: generations 1 … T, and the rates that children were made with.
+    """
+    rng, generations = np.random.default_rng(0), 300
+    elite = rng.random((2, generations + 1))  # from generation 0 on
+    rates = rng.normal(-3, 1, (2, generations + 1))  # those in force before each generation, and after the last
+    oracle = np.repeat(rng.normal(-4, 1, (2, 3)), 100, axis=1)  # what each used, constant in every window
     store = Store(tmp_path / "s", create=True)
-    for method, log_rate in (("GESMR", rates), ("LAMR-100", oracle)):
-        specs = [Run("sphere", 30, 1.0, method, seed, False, generations) for seed in (0, 1)]
-        store.write(specs, summary(Histories(np.ones((2, generations)), log_rate)), {})
-    results = load(store)
-    error = results.values(results.rate_error, Row("sphere", 30, 1.0), "GESMR")
-    np.testing.assert_allclose(error, np.square(rates - oracle).mean(axis=1), rtol=1e-12)
+    for reading in Reading:
+        for method, used, after in (("GESMR", rates[:, :-1], rates[:, -1]), ("LAMR-100", oracle, oracle[:, -1])):
+            specs = [Run("sphere", 30, 1.0, method, seed, False, generations, reading.value) for seed in (0, 1)]
+            store.write(specs, summary(Histories(elite[:, 0], elite[:, 1:], used, after)), {})
+    printed, text = (load(store, Variant(False, reading)) for reading in Reading)
+    row = Row("sphere", 30, 1.0)
+    first_choice = np.concatenate([oracle[:, :1], oracle], axis=1)
+    expected = {
+        "mean": (elite.mean(axis=1), elite[:, 1:].mean(axis=1)),
+        "rate_error": (np.square(rates - first_choice).mean(axis=1), np.square(rates[:, :-1] - oracle).mean(axis=1)),
+        "used_rate_error": (np.square(rates[:, :-1] - oracle).mean(axis=1),) * 2,
+    }
+    for name, values in expected.items():
+        for results, value in zip((printed, text), values, strict=True):
+            np.testing.assert_allclose(results.values(getattr(results, name), row, "GESMR"), value, rtol=1e-6)
+            itself = results.values(results.rate_error, row, "LAMR-100")
+            np.testing.assert_allclose(itself, 0, atol=1e-12)
+    assert not np.allclose(*expected["rate_error"])
+
+
+def test_some_seeds_of_a_store(tmp_path):
+    specs, arrays = made_up_group(seeds=4)
+    store = Store(tmp_path / "s", create=True)
+    store.write(specs, arrays, {})
+    assert load(store).seeds == (0, 1, 2, 3)
+    results = load(store, seeds=range(2, 9))
+    assert results.seeds == (2, 3)
+    np.testing.assert_array_equal(results.final, [[[3.0, 4.0]]])
+    with pytest.raises(LabError, match="no centred runs of seeds 40-79"):
+        load(store, seeds=range(40, 80))
+    with pytest.raises(LabError, match="no centred, as text runs"):
+        load(store, Variant(False, Reading.TEXT))
+
+
+def test_a_range_of_seeds():
+    specs = STUDY.specs(Selection("paper", range(40, 80), (2,), ("sphere",), ("GESMR",)))
+    assert [spec.seed for spec in specs] == [*range(40, 80)] * 2
+    with pytest.raises(ValueError, match="seeds must be an integer from 0"):
+        STUDY.specs(Selection(seeds=range(2**31, 2**31 + 2)))
+
+
+def test_as_text_is_another_study():
+    printed, text = (STUDY.specs(Selection(seeds=1, dims=(2,), as_text=as_text)) for as_text in (False, True))
+    assert len(text) == 6 * 2 * 11
+    assert {spec.reading for spec in text} == {"text"}
+    assert not {content_hash(as_json(spec)) for spec in printed} & {content_hash(as_json(spec)) for spec in text}
+
+
+def test_ucb_in_print_by_hand():
+    """Fifteen generations beside the sentences: the last ten rewards, 0.5·√(ln t / n), credit to the next arm."""
+    rng, rewards = np.random.default_rng(1), []
+    controller = Reading.PRINT.controller("UCB/3", 2)
+    state = controller.init(noise.key(0), 2, 2)
+    credited, arm = {0: [], 1: [], 2: []}, 0
+    rates = np.array([1e-3, 10**-1.5, 1.0])
+    played = []
+    for _ in range(15):
+        np.testing.assert_allclose(controller.rates(state, np.arange(2)), [rates[arm]] * 2, rtol=1e-5)
+        rewards.append(float(rng.normal(scale=0.4)))
+        t = sum(map(len, credited.values()))
+
+        def score(a, t=t):
+            given = credited[a]
+            return np.inf if not given else np.mean(given[-10:]) + 0.5 * np.sqrt(np.log(t) / len(given))
+
+        arm = max((0, 1, 2), key=score)  # the first of the highest
+        credited[arm].append(rewards[-1])
+        played.append(arm)
+        told = Feedback(np.int32(0), np.zeros(2, np.int32), np.ones(2), np.zeros(2), np.array([9.0, -rewards[-1]]))
+        state = controller.update(noise.key(0), state, told)
+    assert played[:3] == [0, 1, 2]
+    assert len(set(played[3:])) > 1  # the scores mattered
+    assert max(map(len, credited.values())) < 15
 
 
 SMALL = Selection(seeds=2, dims=(2,), functions=("ackley", "sphere", "linear"), methods=("FMR", "SAMR", "GESMR"))
@@ -325,11 +450,11 @@ def test_an_error_in_a_group_stops_the_runner_and_keeps_what_is_finished(tmp_pat
 
 def test_results_say_what_is_missing(small_store):
     with pytest.raises(LabError, match="no shifted runs"):
-        load(small_store, shifted=True)
+        load(small_store, Variant(shifted=True))
     results = load(small_store)
     assert results.methods == ("FMR", "SAMR", "GESMR")
     assert results.ranked == results.methods
     assert len(results.rows) == 6
     assert np.isnan(results.rate_error).all()  # without LAMR-100 there is no Table 3
     assert np.isfinite(results.final).all()
-    assert results.seconds[2].shape == (9, 2)
+    assert results.seconds[2].shape == (21, 2)

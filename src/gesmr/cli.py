@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 try:
     import typer
@@ -43,6 +43,13 @@ Tasks = Annotated[
 Images = Annotated[int | None, typer.Option(help="Training images of a run of `images`.", metavar="N")]
 Init = Annotated[str | None, typer.Option(help="How networks of `images` start: uniform, he or normal.")]
 Shifted = Annotated[bool, typer.Option("--shifted", help="With every optimum moved to a draw of the first population.")]
+AsText = Annotated[
+    bool, typer.Option("--as-text", help="By the paper's sentences alone, not as its tables were computed.")
+]
+OfSeeds = Annotated[
+    str | None,
+    typer.Option("--seeds", help="Only seeds 0 … N−1, or a range as in 40-79; default: all.", metavar="N|A-B"),
+]
 Out = Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")]
 To = Annotated[Path | None, typer.Option(help="Where to write; default: beside the results.", metavar="DIR")]
 Rows = Annotated[list[str] | None, typer.Option("--row", help="A row, as in ackley,100,10; may be repeated.")]
@@ -90,6 +97,7 @@ def run(
     functions: Functions = None,
     methods: Methods = None,
     shifted: Shifted = False,
+    as_text: AsText = False,
     tasks: Tasks = None,
     images: Images = None,
     init: Init = None,
@@ -110,6 +118,7 @@ def run(
         tasks=_names(tasks),
         images=images,
         init=init,
+        as_text=as_text,
     )
     _run(_study(name), selection, _directory(out, profile), _where(devices, threads, ray, address))
 
@@ -120,6 +129,7 @@ def reproduce(
     profile: Profile = "quick",
     seeds: Seeds = None,
     shifted: Shifted = False,
+    as_text: AsText = False,
     out: Out = None,
     devices: Devices = None,
     threads: Threads = None,
@@ -128,62 +138,74 @@ def reproduce(
 ) -> None:
     """Run a study, then print its tables and the verdicts on the paper's claims, and write figures and the report."""
     from .lab import claims
-    from .lab.registry import VIEWS
-    from .lab.store import Store
-    from .lab.views import Options
 
-    study, directory, console = _study(name), _directory(out, profile), _console()
-    computed = _run(
-        study, Selection(profile, _seeds(seeds), shifted=shifted), directory, _where(devices, threads, ray, address)
-    )
-    store, view, options = Store(directory / name), VIEWS[name], Options(shifted)
-    view.tables(store, options, _beside(directory, name, "tables", shifted), console)
-    figures = _beside(directory, name, "figures", shifted)
+    directory, console = _directory(out, profile), _console()
+    selection = Selection(profile, _seeds(seeds), shifted=shifted, as_text=as_text)
+    computed = _run(_study(name), selection, directory, _where(devices, threads, ray, address))
+    shown = _open(name, out, profile, shifted, as_text)
+    shown.view.tables(shown.store, shown.options, shown.beside("tables"), console)
+    figures = shown.beside("figures")
     if computed or not any(figures.glob("*.pdf")):
-        view.figures(store, options, figures, console)
+        shown.view.figures(shown.store, shown.options, figures, console)
     else:
         console.print(f"figures: {figures}, of the same runs as before", highlight=False, soft_wrap=True)
-    if not shifted:
-        console.print(claims.as_text(view.claims(store)))
+    if not (shifted or as_text):
+        console.print(claims.as_text(shown.view.claims(shown.store)))
     console.print(f"report: {_report(directory)}", highlight=False, soft_wrap=True)
 
 
 @_command(study_app, "table")
-def table(name: Name, profile: Profile = "quick", shifted: Shifted = False, out: Out = None, to: To = None) -> None:
+def table(
+    name: Name,
+    profile: Profile = "quick",
+    seeds: OfSeeds = None,
+    shifted: Shifted = False,
+    as_text: AsText = False,
+    out: Out = None,
+    to: To = None,
+) -> None:
     """Print the tables of a study; write them as CSV, Markdown and LaTeX, with the statistics behind them."""
-    view, store, directory, options = _open(name, out, profile, shifted)
-    view.tables(store, options, to or _beside(directory, name, "tables", shifted), _console())
+    shown = _open(name, out, profile, shifted, as_text, seeds)
+    shown.view.tables(shown.store, shown.options, to or shown.beside("tables"), _console())
 
 
 @_command(study_app, "figure")
 def figure(
-    name: Name, profile: Profile = "quick", row: Rows = None, shifted: Shifted = False, out: Out = None, to: To = None
+    name: Name,
+    profile: Profile = "quick",
+    row: Rows = None,
+    seeds: OfSeeds = None,
+    shifted: Shifted = False,
+    as_text: AsText = False,
+    out: Out = None,
+    to: To = None,
 ) -> None:
     """Write the figures of a study as PDF, SVG and PNG."""
-    view, store, directory, options = _open(name, out, profile, shifted, row)
-    view.figures(store, options, to or _beside(directory, name, "figures", shifted), _console())
+    shown = _open(name, out, profile, shifted, as_text, seeds, row)
+    shown.view.figures(shown.store, shown.options, to or shown.beside("figures"), _console())
 
 
 @_command(study_app, "compare")
 def compare(
     name: Name,
-    against: Annotated[Path, typer.Option(help="A printed table as CSV.", metavar="FILE")],
+    against: Annotated[Path, typer.Option(help="A printed table as CSV, or a directory of them.", metavar="PATH")],
     table: Annotated[
-        int | None, typer.Option(min=1, max=3, help="Which table FILE is, if its name does not say.")
+        int | None, typer.Option(min=1, max=3, help="Which table it is, if its name does not say.")
     ] = None,
     profile: Profile = "quick",
+    seeds: OfSeeds = None,
     shifted: Shifted = False,
+    as_text: AsText = False,
     out: Out = None,
     to: To = None,
 ) -> None:
-    """How far a table of a study agrees with a printed one, cell by cell and by method."""
+    """How far the tables of a study agree with printed ones: by table, method and dimension, and cell by cell."""
     from .lab.views import Comparable
 
-    view, store, directory, options = _open(name, out, profile, shifted)
-    if not isinstance(view, Comparable):
+    shown = _open(name, out, profile, shifted, as_text, seeds)
+    if not isinstance(shown.view, Comparable):
         raise LabError(f"the study {name} has no printed table to compare with")
-    to = to or _beside(directory, name, "tables", shifted)
-    view.compare(store, options, against, table, to, _console())
+    shown.view.compare(shown.store, shown.options, against, table, to or shown.beside("tables"), _console())
 
 
 @_command(study_app, "claims")
@@ -206,12 +228,15 @@ def export(
     name: Name,
     to: Annotated[Path, typer.Option(help="Where to write.", metavar="DIR")],
     profile: Profile = "quick",
+    row: Rows = None,
+    seeds: OfSeeds = None,
     shifted: Shifted = False,
+    as_text: AsText = False,
     out: Out = None,
 ) -> None:
-    """Write the small summaries of a study that are worth keeping: tables, statistics, claims, provenance."""
-    view, store, _, options = _open(name, out, profile, shifted)
-    view.export(store, options, to, _console())
+    """Write the small summaries of a study that are worth keeping: tables, statistics, claims, figures, provenance."""
+    shown = _open(name, out, profile, shifted, as_text, seeds, row)
+    shown.view.export(shown.store, shown.options, to, _console())
 
 
 @_command(app, "landscape")
@@ -359,17 +384,42 @@ def _report(directory: Path) -> Path:
     return report.write(directory, {name: view.chapter for name, view in VIEWS.items()})
 
 
+class _Shown(NamedTuple):
+    """What a command shows: a study's view and store, the directory that holds it, and what is asked of the view."""
+
+    name: str
+    view: "View"
+    store: "Store"
+    directory: Path
+    options: "Options"
+
+    def beside(self, what: str) -> Path:
+        """Where to write, if nothing else is said."""
+        return self.directory / what / f"{self.name}{self.options.suffix}"
+
+
 def _open(
-    name: str, out: Path | None, profile: str, shifted: bool, rows: list[str] | None = None
-) -> "tuple[View, Store, Path, Options]":
-    """The view and the store of a study, the directory that holds it, and what is asked of the view."""
+    name: str,
+    out: Path | None,
+    profile: str,
+    shifted: bool = False,
+    as_text: bool = False,
+    seeds: str | None = None,
+    rows: list[str] | None = None,
+) -> _Shown:
     from .lab.registry import VIEWS
     from .lab.store import Store
     from .lab.views import Options
 
     _study(name)
-    directory = _directory(out, profile)
-    return VIEWS[name], Store(directory / name), directory, Options(shifted, tuple(rows or ()))
+    view, directory, chosen = VIEWS[name], _directory(out, profile), _seeds(seeds)
+    options = Options(shifted, tuple(rows or ()), as_text, range(chosen) if isinstance(chosen, int) else chosen)
+    asked = {"shifted": shifted, "as_text": as_text, "seeds": seeds is not None, "rows": bool(rows)}
+    for option, given in asked.items():
+        if given and option not in view.options:
+            flag = {"as_text": "as-text", "rows": "row"}.get(option, option)
+            raise LabError(f"--{flag} means nothing to what the study {name} shows")
+    return _Shown(name, view, Store(directory / name), directory, options)
 
 
 def _directory(out: Path | None, profile: str) -> Path:
@@ -377,10 +427,6 @@ def _directory(out: Path | None, profile: str) -> Path:
     if profile not in known:
         raise LabError(f"--profile must be one of {', '.join(known)}, got {profile!r}")
     return out or Path("runs") / profile
-
-
-def _beside(directory: Path, name: str, what: str, shifted: bool) -> Path:
-    return directory / what / (f"{name}-shifted" if shifted else name)
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:
@@ -403,7 +449,7 @@ def _seeds(text: str | None) -> int | range | None:
         seeds = range(int(first), int(last) + 1) if dash else int(first)
     except ValueError:
         seeds = 0
-    if not seeds or text.startswith("-"):
+    if not seeds:
         raise LabError(f"--seeds must be a number of seeds as in 5, or a range as in 40-79, got {text!r}")
     return seeds
 

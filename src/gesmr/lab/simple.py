@@ -83,6 +83,7 @@ class StudyView(Generic[R]):
     make_tables: Callable[[R], Sequence[SimpleTable]]
     make_figures: Callable[[R], Mapping[str, tuple[str, Figure]]]
     decide: Callable[[R], Sequence[Claim]] = lambda results: ()
+    options: tuple[str, ...] = ()
 
     def tables(self, store: Store, options: Options, to: Path, console: Console) -> None:
         made = self.make_tables(self.results(store))

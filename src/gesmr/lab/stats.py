@@ -28,36 +28,55 @@ class Comparison:
 
 
 def compare(x: np.ndarray, y: np.ndarray) -> Comparison:
-    x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
-    n = x.shape[-1]
-    usable = np.isfinite(x).all(-1) & np.isfinite(y).all(-1) & (n > 1)
-    x, y = (np.where(usable[..., None], a, 0.0) for a in (x, y))
-    equal = (x == y).all(-1)
-    constant = (x == x[..., :1]).all(-1) & (y == y[..., :1]).all(-1)
-    constant_difference = ((x - y) == (x - y)[..., :1]).all(-1)
-
-    def p_value(test: Callable[..., Any], certain: Any, **options: Any) -> np.ndarray:
-        """The test's p-value, except where there is no variance for it to work with."""
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # precision lost among nearly equal values
-            p = test(x, y, axis=-1, **options).pvalue if usable.any() else np.nan
-        return np.where(usable, np.where(equal, 1.0, np.where(certain, 0.0, p)), np.nan)
-
+    pair = _pair(x, y)
+    x, y, usable = pair
     difference = x.mean(-1) - y.mean(-1)
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", RuntimeWarning)
         spread = np.sqrt((x.var(-1, ddof=1) + y.var(-1, ddof=1)) / 2)
         cohen_d = np.where(difference == 0, 0.0, difference / spread)
-    pairs = x[..., :, None] - y[..., None, :]
-    lower = ((pairs < 0) + 0.5 * (pairs == 0)).mean((-2, -1))
+    each = x[..., :, None] - y[..., None, :]
+    lower = ((each < 0) + 0.5 * (each == 0)).mean((-2, -1))
     return Comparison(
-        welch=p_value(stats.ttest_ind, constant, equal_var=False),
-        paired=p_value(stats.ttest_rel, constant_difference),
+        welch=_welch(pair),
+        paired=_p_value(pair, stats.ttest_rel, ((x - y) == (x - y)[..., :1]).all(-1)),
         wilcoxon=np.where(usable, _wilcoxon(x - y), np.nan),
-        mann_whitney=p_value(stats.mannwhitneyu, False),
+        mann_whitney=_p_value(pair, stats.mannwhitneyu, False),
         cohen_d=np.where(usable, cohen_d, np.nan),
         probability_lower=np.where(usable, lower, np.nan),
     )
+
+
+def welch(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The paper's test alone, `f[...]`, along the last axis."""
+    return _welch(_pair(x, y))
+
+
+class _Pair(NamedTuple):
+    x: np.ndarray  # f[..., n]
+    y: np.ndarray  # f[..., n]
+    usable: np.ndarray  # bool[...]  elsewhere both are zero
+
+
+def _pair(x: np.ndarray, y: np.ndarray) -> _Pair:
+    x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    usable = np.isfinite(x).all(-1) & np.isfinite(y).all(-1) & (x.shape[-1] > 1)
+    x, y = (np.where(usable[..., None], a, 0.0) for a in (x, y))
+    return _Pair(x, y, usable)
+
+
+def _welch(pair: _Pair) -> np.ndarray:
+    constant = (pair.x == pair.x[..., :1]).all(-1) & (pair.y == pair.y[..., :1]).all(-1)
+    return _p_value(pair, stats.ttest_ind, constant, equal_var=False)
+
+
+def _p_value(pair: _Pair, test: Callable[..., Any], certain: Any, **options: Any) -> np.ndarray:
+    """The test's p-value, except where there is no variance for it to work with."""
+    x, y, usable = pair
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # precision lost among nearly equal values
+        p = test(x, y, axis=-1, **options).pvalue if usable.any() else np.nan
+    return np.where(usable, np.where((x == y).all(-1), 1.0, np.where(certain, 0.0, p)), np.nan)
 
 
 def _wilcoxon(difference: np.ndarray) -> np.ndarray:
@@ -73,11 +92,6 @@ def _wilcoxon(difference: np.ndarray) -> np.ndarray:
         for place in map(tuple, np.argwhere(tied & (size[..., -1] > 0))):
             p[place] = test(difference[place]).pvalue
     return p
-
-
-def welch(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The paper's test alone, `f[...]`, along the last axis."""
-    return compare(x, y).welch
 
 
 def holm(p: np.ndarray) -> np.ndarray:
@@ -117,6 +131,15 @@ def median(values: np.ndarray) -> np.ndarray:
 def resamples(n: int, count: int = 1000) -> np.ndarray:
     """Which of n things are in each of `count` samples of n drawn with replacement, `i[count, n]`. Always the same."""
     return np.random.default_rng(2022).integers(n, size=(count, n))
+
+
+def resampled_means(values: np.ndarray) -> np.ndarray:
+    """Means over the last axis of `f[..., S]` in every resample, `f[..., count]`, leaving out NaN."""
+    n = values.shape[-1]
+    times = np.stack([np.bincount(drawn, minlength=n) for drawn in resamples(n)], axis=1).astype(float)  # f[S, count]
+    there = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (np.where(there, values, 0.0) @ times) / (there @ times)
 
 
 def interval(draws: np.ndarray) -> tuple[float, float]:

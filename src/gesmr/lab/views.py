@@ -17,10 +17,23 @@ class Options:
 
     shifted: bool = False
     rows: tuple[str, ...] = ()
+    as_text: bool = False
+    seeds: range | None = None  # None: all there are
+
+    @property
+    def suffix(self) -> str:
+        """What sets the directories of these apart."""
+        of_seeds = f"-seeds-{self.seeds.start}-{self.seeds.stop - 1}" if self.seeds else ""
+        return "-shifted" * self.shifted + "-as-text" * self.as_text + of_seeds
 
 
 class View(Protocol):
     """Shows a study's results from its store alone."""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Those of `Options` that mean something to it."""
+        ...
 
     def tables(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Print the tables and write them as files."""

@@ -83,6 +83,7 @@ class Selection:
     def seeds_or(self, default: int) -> range:
         """The seeds asked for, or the first `default`."""
         if isinstance(self.seeds, range):
+            _checks.integer("seeds", self.seeds[-1], 0, 2**31 - 1)
             return self.seeds
         return range(default if self.seeds is None else _checks.integer("seeds", self.seeds, 1, 2**31 - 1))
 
@@ -94,8 +95,13 @@ class Selection:
         """Refuse what was asked for but means nothing to the study."""
         for field in dataclasses.fields(self):
             if field.name not in ("profile", *accepted) and getattr(self, field.name) != field.default:
-                offers = ", ".join(f"--{name.replace('_', '-')}" for name in accepted) or "nothing of the kind"
-                raise ValueError(f"{field.name} means nothing to the study {study}, which takes {offers}")
+                offers = ", ".join(f"--{_option(name)}" for name in accepted) or "nothing of the kind"
+                raise ValueError(f"{_option(field.name)} means nothing to the study {study}, which takes {offers}")
+
+
+def _option(name: str) -> str:
+    """As the command line spells it."""
+    return name.replace("_", "-")
 
 
 class Study(Protocol):

@@ -48,7 +48,7 @@ class Cost:
     kind: ClassVar[str] = "cost"
     dim: int
     runs: int  # side by side
-    repeats: int = 9
+    repeats: int = 21
     num_children: int = NUM_CHILDREN
     revision: int = REVISION
 

@@ -3,18 +3,18 @@
 import csv
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ...problems.functions import FORMULAS
 from ...studies.lanes import METHODS
 from ..errors import LabError
 from .results import Row
 from .tables import FunctionTable
 
-# The printed asterisks are what about five seeds give, so a printed mean carries the noise of five.
+# The paper's captions say 40, its text five, its asterisks are what five give: a printed mean has the noise of five.
 PRINTED_SEEDS = 5
 
 
@@ -41,12 +41,6 @@ class Cell:
     @property
     def agrees(self) -> bool:
         return abs(self.ours - self.printed) <= self.allowed
-
-    @property
-    def counted(self) -> bool:
-        """Whether it enters the total. Linear's printed values contradict its definition, and UCB's swing by orders
-        of magnitude between neighbouring rows: those are shown, not counted."""
-        return FORMULAS[self.row.function].optimum is not None and not self.method.startswith("UCB")
 
 
 @dataclass(frozen=True)
@@ -79,6 +73,19 @@ def read_printed(path: Path) -> Printed:
     return Printed(cells, best)
 
 
+def printed_tables(path: Path, table: int | None = None) -> dict[str, Printed]:
+    """By name, "table1" …: of a file, which is Table `table` if its name does not say, or all of a directory."""
+    if path.is_file() and table is not None:
+        return {f"table{table}": read_printed(path)}
+    files = sorted(path.glob("*table[123]*.csv")) if path.is_dir() else [path]
+    found = {which_table(file): read_printed(file) for file in files}
+    if table is not None:
+        found = {name: printed for name, printed in found.items() if name == f"table{table}"}
+    if not found:
+        raise LabError(f"{path} holds no printed table as table{table or 1}.csv")
+    return found
+
+
 def which_table(path: Path) -> str:
     """ "table1" … from a file's name."""
     match = re.search(r"table([123])", path.name)
@@ -88,7 +95,7 @@ def which_table(path: Path) -> str:
 
 
 def agreement(table: FunctionTable, printed: Printed) -> list[Cell]:
-    """Every cell that both tables have."""
+    """Every cell that both tables have; without those of Table 3 that compare LAMR-100 with itself."""
     return [
         Cell(
             row,
@@ -100,5 +107,10 @@ def agreement(table: FunctionTable, printed: Printed) -> list[Cell]:
         )
         for i, row in enumerate(table.rows)
         for m, method in enumerate(table.methods)
-        if (row, method) in printed.cells and np.isfinite(table.mean[i, m])
+        if (row, method) in printed.cells and np.isfinite(table.mean[i, m]) and not table.compares_with_itself(method)
     ]
+
+
+def counts(cells: Sequence[Cell]) -> str:
+    """`12 of 40`: how many agree, of how many."""
+    return f"{sum(cell.agrees for cell in cells)} of {len(cells)}" if cells else "–"

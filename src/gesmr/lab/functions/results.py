@@ -9,6 +9,7 @@ import numpy as np
 from ...problems.functions import FORMULAS
 from ...studies.functions import REVISION, generations_of, kept_generations
 from ...studies.lanes import METHODS, ORACLES
+from ...studies.reading import LAMR_NAME, Reading
 from ..errors import LabError
 from ..store import Store
 
@@ -28,6 +29,26 @@ class Row(NamedTuple):
         return f"{self.function.capitalize()} {self.dim}-D, std {self.std:g}"
 
 
+class Variant(NamedTuple):
+    """Which runs of the study: with the optimum where the paper has it or moved, and by which reading of the paper."""
+
+    shifted: bool = False
+    reading: Reading = Reading.PRINT
+
+    @property
+    def name(self) -> str:
+        return ("shifted" if self.shifted else "centred") + (", as text" if self.reading is Reading.TEXT else "")
+
+    @property
+    def label(self) -> str:
+        where = "moved" if self.shifted else "where the paper has it"
+        how = {Reading.PRINT: "computed as print was", Reading.TEXT: "by the paper's sentences alone"}[self.reading]
+        return f"optimum {where}, {how}"
+
+
+PRINTED = Variant()
+
+
 class Curves(NamedTuple):
     generation: np.ndarray  # i[P]
     elite: np.ndarray  # f[S, P]
@@ -38,12 +59,14 @@ class Curves(NamedTuple):
 class Results:
     """NaN where there is no run."""
 
+    variant: Variant
     rows: tuple[Row, ...]  # in the paper's order
     methods: tuple[str, ...]  # likewise, the oracles first
     seeds: tuple[int, ...]
     final: np.ndarray  # f[R, M, S]  Table 1
     mean: np.ndarray  # f[R, M, S]  Table 2: elite value averaged over generations
     rate_error: np.ndarray  # f[R, M, S]  Table 3: mean square distance of the log rate from LAMR-100's
+    used_rate_error: np.ndarray  # f[R, M, S]  the same by the rates that children were made with, generations 1 … T
     log_rate: np.ndarray  # f[R, M, S]  averaged over generations
     seconds: dict[int, np.ndarray]  # per dimension f[repeats, 2]: of a generation, fixed rate and GESMR
     provenance: tuple[dict[str, Any], ...]  # of every stored group
@@ -66,76 +89,92 @@ class Results:
         return self.histories[row, method]
 
 
-def load(store: Store, *, shifted: bool = False) -> Results:
-    """All runs in the store with the optimum where the paper has it, or moved."""
-    runs: dict[tuple[Row, str], dict[int, dict[str, np.ndarray]]] = {}
+_Runs = dict[tuple[Row, str], dict[int, dict[str, np.ndarray]]]  # arrays by cell and seed
+
+
+def load(store: Store, variant: Variant = PRINTED, seeds: range | None = None) -> Results:
+    """The runs of a variant in the store, of these seeds or of all."""
+    found = load_variants(store, seeds)
+    if variant not in found:
+        which = f"{variant.name} runs" + (f" of seeds {seeds.start}-{seeds.stop - 1}" if seeds else "")
+        raise LabError(f"{store.directory} holds no {which}; `gesmr study run functions` makes some")
+    return found[variant]
+
+
+def load_variants(store: Store, seeds: range | None = None) -> dict[Variant, Results]:
+    """All variants that have runs, the printed ones first."""
+    runs: dict[Variant, _Runs] = {Variant(moved, reading): {} for reading in Reading for moved in (False, True)}
     seconds: dict[int, np.ndarray] = {}
     provenance = []
     for group in store.groups():
         provenance.append(group.provenance)
         for i, spec in enumerate(group.specs):
-            arrays = {name: array[i] for name, array in group.arrays.items()}
             if spec["revision"] != REVISION:
                 continue
+            arrays = {name: array[i] for name, array in group.arrays.items()}
             if spec["kind"] == "cost":
                 seconds[spec["dim"]] = arrays["seconds"]
-            elif spec["kind"] == "run" and spec["shifted"] == shifted:
+            elif seeds is None or spec["seed"] in seeds:
                 cell = Row(spec["function"], spec["dim"], spec["std"]), spec["method"]
-                runs.setdefault(cell, {})[spec["seed"]] = arrays
-    if not runs:
-        which = "shifted" if shifted else "centred"
-        raise LabError(f"{store.directory} holds no {which} runs; `gesmr study run functions` makes some")
-    return _assemble(runs, seconds, tuple(provenance))
+                of_variant = runs[Variant(spec["shifted"], Reading(spec["reading"]))]
+                of_variant.setdefault(cell, {})[spec["seed"]] = arrays
+    return {variant: _assemble(variant, r, seconds, tuple(provenance)) for variant, r in runs.items() if r}
 
 
 def _assemble(
-    runs: dict[tuple[Row, str], dict[int, dict[str, np.ndarray]]],
-    seconds: dict[int, np.ndarray],
-    provenance: tuple[dict[str, Any], ...],
+    variant: Variant, runs: _Runs, seconds: dict[int, np.ndarray], provenance: tuple[dict[str, Any], ...]
 ) -> Results:
     order = list(FORMULAS)
     rows = sorted({row for row, _ in runs}, key=lambda row: (order.index(row.function), row.dim, row.std))
     methods = [method for method in METHODS if any(method == m for _, m in runs)]
     seeds = sorted({seed for cell in runs.values() for seed in cell})
-    tables = {name: np.full((len(rows), len(methods), len(seeds)), np.nan) for name in _SCALARS}
+    names = ("final", "mean", "rate_error", "used_rate_error", "log_rate")
+    tables = {name: np.full((len(rows), len(methods), len(seeds)), np.nan) for name in names}
     histories = {}
     for (row, method), cell in runs.items():
         place = rows.index(row), methods.index(method)
-        for seed, arrays in cell.items():
-            oracle = runs.get((row, "LAMR-100"), {}).get(seed)
-            for name, scalar in _SCALARS.items():
-                tables[name][*place, seeds.index(seed)] = scalar(arrays, oracle)
+        generations = generations_of(row.function, row.dim)
+        for seed, run in cell.items():
+            oracle = runs.get((row, LAMR_NAME), {}).get(seed) if FORMULAS[row.function].optimum is not None else None
+            here = (*place, seeds.index(seed))
+            tables["final"][here] = run["final"]
+            tables["mean"][here] = _mean_elite(run, generations, variant.reading)
+            tables["log_rate"][here] = run["mean_log_rate"]
+            if oracle is not None:  # Table 3 has no row without a minimum
+                tables["used_rate_error"][here] = _used_rate_error(run, oracle)
+                tables["rate_error"][here] = _rate_error(run, oracle, generations, variant.reading)
         stacked = {name: np.stack([cell[seed][name] for seed in sorted(cell)]) for name in ("elite", "log_rate")}
-        generations = kept_generations(generations_of(row.function, row.dim))
-        histories[row, method] = Curves(generations, stacked["elite"], stacked["log_rate"])
-    without_optimum = [i for i, row in enumerate(rows) if FORMULAS[row.function].optimum is None]
-    tables["rate_error"][without_optimum] = np.nan  # Table 3 has no such rows
-    return Results(
-        rows=tuple(rows),
-        methods=tuple(methods),
-        seeds=tuple(seeds),
-        final=tables["final"],
-        mean=tables["mean"],
-        rate_error=tables["rate_error"],
-        log_rate=tables["log_rate"],
-        seconds=seconds,
-        provenance=provenance,
-        histories=histories,
-    )
+        histories[row, method] = Curves(kept_generations(generations), stacked["elite"], stacked["log_rate"])
+    return Results(variant, tuple(rows), tuple(methods), tuple(seeds), **tables, seconds=seconds,
+                   provenance=provenance, histories=histories)  # fmt: skip
 
 
-def _rate_error(arrays: dict[str, np.ndarray], oracle: dict[str, np.ndarray] | None) -> float:
-    """Mean over generations of (log rate − LAMR-100's)², from moments in the stretches where the latter is constant."""
-    if oracle is None:
-        return np.nan
-    first, second = arrays["window_log_rate"], arrays["window_log_rate_squared"]
-    target = oracle["window_log_rate"]
+def _mean_elite(run: dict[str, np.ndarray], generations: int, reading: Reading) -> float:
+    """Over generations 1 … T; in print the first population counts too."""
+    mean = float(run["mean_elite"])
+    return mean if reading is Reading.TEXT else (generations * mean + float(run["first"])) / (generations + 1)
+
+
+def _rate_error(run: dict[str, np.ndarray], oracle: dict[str, np.ndarray], generations: int, reading: Reading) -> float:
+    """Mean over generations of (log rate − LAMR-100's)².
+
+    In print a method's entry of generation t is what its update left in force, LAMR-100's the rate the generation used;
+    entry 0 is what each starts with.
+    """
+    if reading is Reading.TEXT:
+        return _used_rate_error(run, oracle)
+    if run is oracle:
+        return 0.0
+    target = oracle["used"][0]
+    start = (float(run["log_rate"][0]) - target[0]) ** 2
+    return float((generations * _square_distance(run["left"], target) + start) / (generations + 1))
+
+
+def _used_rate_error(run: dict[str, np.ndarray], oracle: dict[str, np.ndarray]) -> float:
+    return _square_distance(run["used"], oracle["used"][0])
+
+
+def _square_distance(moments: np.ndarray, target: np.ndarray) -> float:
+    """From moments `f[2, stretches]` in stretches of equal length, in each of which the target is constant."""
+    first, second = moments
     return float(np.maximum(second - 2 * target * first + target**2, 0).mean())
-
-
-_SCALARS = {
-    "final": lambda arrays, oracle: arrays["final"],
-    "mean": lambda arrays, oracle: arrays["mean_elite"],
-    "rate_error": _rate_error,
-    "log_rate": lambda arrays, oracle: arrays["mean_log_rate"],
-}

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...studies.lanes import ORACLES
+from ...studies.reading import LAMR_NAME, Reading
 from .. import stats
 from .results import Results, Row
 
@@ -78,6 +79,10 @@ class FunctionTable:
             len(tests) > 0 and all(test["welch_p"] < stats.LEVEL for test in tests.values()) for tests in self.tests
         )
 
+    def compares_with_itself(self, method: str) -> bool:
+        """Whether the column says nothing: Table 3's of LAMR-100, whose rates the others' are compared with."""
+        return self.name.startswith("table3") and method == LAMR_NAME
+
     def cell(self, row: int, method: str) -> float:
         return float(self.mean[row, self.methods.index(method)])
 
@@ -99,16 +104,26 @@ def _comparison(best: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
     return columns | {"cohen_d": compared.cohen_d, "probability_lower": compared.probability_lower}
 
 
-def tables(results: Results) -> list[FunctionTable]:
-    """Tables 1–3. The last has no row without an optimum."""
-    titles = {
-        "table1": ("Table 1: final elite value", results.final),
-        "table2": ("Table 2: elite value averaged over generations", results.mean),
-        "table3": ("Table 3: mean square distance of the log mutation rate from LAMR-100's", results.rate_error),
-    }
+TITLES = {
+    "table1": "Table 1: final elite value",
+    "table2": "Table 2: elite value averaged over generations",
+    "table3": "Table 3: mean square distance of the log mutation rate from LAMR-100's",
+    "table3_used": "Table 3 by the rates that children were made with",
+}
+
+
+def tables(results: Results, also_used: bool = False) -> list[FunctionTable]:
+    """Tables 1–3, and the last once more `also` by the rates that children were made with, if that is another one.
+
+    Table 3 has no row without an optimum.
+    """
+    values_of = {"table1": results.final, "table2": results.mean, "table3": results.rate_error}
+    if also_used and results.variant.reading is Reading.PRINT:
+        values_of["table3_used"] = results.used_rate_error
     made = []
-    for name, (title, values) in titles.items():
-        kept = [i for i, row in enumerate(results.rows) if name != "table3" or row.function != "linear"]
+    for name, values in values_of.items():
+        title = TITLES[name]
+        kept = [i for i, row in enumerate(results.rows) if not name.startswith("table3") or row.function != "linear"]
         if kept:
             rows = tuple(results.rows[i] for i in kept)
             made.append(FunctionTable(name, title, rows, results.methods, values[kept]))

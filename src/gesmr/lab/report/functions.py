@@ -10,18 +10,17 @@ from ...problems.functions import FORMULAS
 from ...studies import Selection
 from ...studies.functions import FunctionsStudy, Run
 from ...studies.lanes import ORACLES
+from ...studies.reading import Reading
 from .. import stats
-from ..errors import LabError
 from ..figures import LINES
 from ..functions.claims import claims
-from ..functions.results import Curves, Results, Row, load
+from ..functions.results import PRINTED, Curves, Results, Row, Variant, load, load_variants
 from ..functions.tables import FunctionTable, number, tables
 from ..store import Store
 from .base import Chapter, Outcome, Section
 from .page import shell
 
 POINTS = 120  # of a curve, about
-_VARIANTS = {"centred": "optimum where the paper has it", "shifted": "optimum moved at random"}
 _ON_DARK = {  # in place of a line's colour, brighter
     "#000000": "#f2f2f2",
     "#8a8a8a": "#a3a3a3",
@@ -32,12 +31,13 @@ _ON_DARK = {  # in place of a line's colour, brighter
 
 
 def chapter(directory: Path) -> Chapter:
-    results = _load(Store(directory))
+    store = Store(directory)
+    results = load_variants(store) or {PRINTED: load(store)}  # or its error, which says what to run
     return Chapter(
         title="Six test functions",
         summary=_summary(results),
         outcomes=[
-            Outcome(variant if set(results) != {"centred"} else "", claim)
+            Outcome(variant.name if set(results) != {PRINTED} else "", claim)
             for variant, found in results.items()
             for claim in claims(found)
         ],
@@ -45,34 +45,23 @@ def chapter(directory: Path) -> Chapter:
         sections=[_tables(results), _curves(results)],
         provenance=next(iter(results.values())).provenance,
         runs=sum(len(curves.elite) for found in results.values() for curves in found.histories.values()),
-        commands=[_command(found, variant == "shifted", directory.parent) for variant, found in results.items()],
+        commands=[_command(found, directory.parent) for found in results.values()],
     )
 
 
-def _load(store: Store) -> dict[str, Results]:
-    """The sets of runs that there are, or the error of the first."""
-    results: dict[str, Results] = {}
-    errors: list[LabError] = []
-    for variant in _VARIANTS:
-        try:
-            results[variant] = load(store, shifted=variant == "shifted")
-        except LabError as error:
-            errors.append(error)
-    if not results:
-        raise errors[0]
-    return results
+_ByVariant = dict[Variant, Results]
 
 
-def _summary(results: dict[str, Results]) -> str:
+def _summary(results: _ByVariant) -> str:
     sizes = []
     for variant, found in results.items():
         shape = zip(map(len, (found.rows, found.methods, found.seeds)), ("row", "method", "seed"), strict=True)
         size = " × ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in shape)
-        sizes.append(size if set(results) == {"centred"} else f"{variant}: {size}")
+        sizes.append(size if set(results) == {PRINTED} else f"{variant.name}: {size}")
     return "; ".join(sizes)
 
 
-def _caution(results: dict[str, Results]) -> str:
+def _caution(results: _ByVariant) -> str:
     paper = _asked(Selection(profile="paper"))
     if all(paper <= _there(found) for found in results.values()):
         return ""
@@ -97,7 +86,7 @@ def _there(results: Results) -> set[_RunKey]:
     return {(row.function, row.dim, row.std, method, seed) for row, method, seed in runs}
 
 
-def _command(results: Results, shifted: bool, directory: Path) -> str:
+def _command(results: Results, directory: Path) -> str:
     """One that runs all of these, in as few words as can be."""
     study = FunctionsStudy()
     there = _there(results)
@@ -109,17 +98,19 @@ def _command(results: Results, shifted: bool, directory: Path) -> str:
         ours = list(dict.fromkeys(part(run) for run in sorted(there)))
         if set(ours) != {part(run) for run in usual}:
             words.append(f"--{option} {shell(','.join(map(str, ours)))}")
+    first, last = min(results.seeds), max(results.seeds)
     if results.seeds != tuple(range(len({run[4] for run in usual}))):
-        words.append(f"--seeds {max(results.seeds) + 1}")
-    return " ".join([*words, *["--shifted"] * shifted, f"--out {shell(directory)}"])
+        words.append(f"--seeds {f'{first}-{last}' if first else last + 1}")
+    words += ["--shifted"] * results.variant.shifted + ["--as-text"] * (results.variant.reading is Reading.TEXT)
+    return " ".join([*words, f"--out {shell(directory)}"])
 
 
-def _tables(results: dict[str, Results]) -> Section:
+def _tables(results: _ByVariant) -> Section:
     made = {variant: tables(found) for variant, found in results.items()}
     every_row = [row for found in results.values() for row in found.rows]
     context = {
         "variants": [
-            {"name": variant, "label": _VARIANTS[variant], "tables": [_table(table) for table in made[variant]]}
+            {"name": variant.name, "label": variant.label, "tables": [_table(table) for table in made[variant]]}
             for variant in results
         ],
         "filters": {
@@ -163,13 +154,13 @@ def _cell(table: FunctionTable, i: int, j: int) -> dict[str, Any]:
     }
 
 
-def _curves(results: dict[str, Results]) -> Section:
+def _curves(results: _ByVariant) -> Section:
     methods = [method for method in LINES if any(method in found.methods for found in results.values())]
     data = {
         "methods": [_look(method) for method in methods],
-        "variants": [{"name": variant, "rows": _row_curves(found)} for variant, found in results.items()],
+        "variants": [{"name": variant.name, "rows": _row_curves(found)} for variant, found in results.items()],
     }
-    context = {"variants": [{"name": variant, "label": _VARIANTS[variant]} for variant in results]}
+    context = {"variants": [{"name": variant.name, "label": variant.label} for variant in results]}
     return Section("curves", "Curves", "functions_curves.html.j2", context, "functions.js", data)
 
 
