@@ -238,6 +238,20 @@ def test_a_key_draws_fresh_episodes(cartpole, evaluate):
     assert -12 < fresh[1] < -5
 
 
+def test_policies_apart_have_episodes_and_draws_of_their_own():
+    """Equal policies in equal company are worth the same, apart they are not; a key's draws repeat."""
+    problem = control.get("cartpole", episodes=3, sample=True, apart=True)
+    same = jnp.zeros((4, problem.num_genes))  # actions are tossed
+    values = jax.jit(lambda key: problem(same, key))
+    first = np.asarray(values(noise.key(8)))
+    assert len(np.unique(first)) > 1
+    np.testing.assert_array_equal(first, values(noise.key(8)))
+    assert (first != np.asarray(values(noise.key(9)))).any()
+    alone = problem.fresh(noise.fold_in(noise.key(8), 2))
+    np.testing.assert_allclose(first[2], -np.mean(alone.returns(same[2])), rtol=1e-6)
+    np.testing.assert_allclose(problem(same), np.tile(problem(same[:1]), 4))  # without a key all share
+
+
 def test_sampled_actions_repeat_and_follow_the_softmax(evaluate):
     """With all weights zero actions are tossed evenly; with a preference of ln 3 one is taken three times in four."""
     problem = control.get("cartpole", episodes=400, sample=True)

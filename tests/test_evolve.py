@@ -113,3 +113,51 @@ def test_hyperparameters_and_seeds_nest():
     for i, t in enumerate(truncations):
         for j, s in enumerate(seeds):
             np.testing.assert_allclose(table[i, j], run(t, s), rtol=1e-4)
+
+
+# Random objectives
+
+
+def noisy(x, key):
+    """The square of the distance to a point that is drawn anew in every generation, the same for all candidates."""
+    return jnp.sum((x - gesmr.noise.normal(gesmr.noise.bits(key, x.shape[-1]))) ** 2, axis=-1)
+
+
+@pytest.fixture(scope="module")
+def by_hand():
+    """Elite values of `T` generations under `noisy`, given a GA and a state."""
+
+    @jax.jit
+    def step(ga, state, key):
+        proposal = ga.ask(state)
+        return ga.tell(state, proposal, noisy(proposal.candidates, key))
+
+    def run(ga, state):
+        elites = []
+        for generation in range(T):
+            state = step(ga, state, gesmr.noise.fold_in(state.key, 2**29 + 1, generation))
+            elites.append(float(state.best_fitness))
+        return elites
+
+    return run
+
+
+def test_a_random_objective_gets_a_key_for_every_generation(by_hand):
+    ga, _, state = start(gesmr.GESMR(groups=3))
+    half, first = gesmr.evolve(ga, noisy, state, T // 2, keyed=True)
+    _, second = gesmr.evolve(ga, noisy, half, T // 2, keyed=True)  # goes on with other keys
+    elite = [*first.elite, *second.elite]
+    np.testing.assert_allclose(elite, by_hand(ga, state), rtol=1e-5)
+    assert (np.diff(elite) <= 0).all()  # the elite keeps the value it had
+
+
+@pytest.mark.parametrize(("seeds", "options"), [(1, {"batch_size": 5}), (1, {"devices": 1}), (2, {"devices": 1})])
+def test_keys_do_not_depend_on_batches_or_devices(by_hand, seeds, options):
+    ga, _, state = start(gesmr.GESMR(groups=3))
+    expected = by_hand(ga, state)
+    if seeds == 2:
+        other = state._replace(key=gesmr.noise.key(9))
+        expected = [by_hand(ga, other), expected]
+        state = jax.tree.map(lambda *leaves: jnp.stack(leaves), other, state)
+    _, history = gesmr.evolve(ga, noisy, state, T, keyed=True, **options)
+    np.testing.assert_allclose(history.elite, expected, rtol=1e-5)

@@ -24,7 +24,7 @@ from gesmr.studies import Selection, as_json, content_hash
 from gesmr.studies import images as study_module
 from gesmr.studies.functions import kept_generations
 from gesmr.studies.images import SETS, ImagesGroup, ImagesRun, ImagesStudy, ImagesTask
-from gesmr.studies.lanes import METHODS, ORACLES
+from gesmr.studies.lanes import METHODS, ORACLES, key_of
 from samples import sample  # noqa: F401 - a fixture
 
 STUDY = ImagesStudy()
@@ -68,6 +68,8 @@ def test_a_subset_is_drawn_by_key():
 def test_all_images_of_a_part(sample):  # noqa: F811
     problem = images.get("fashion-mnist", "test")
     np.testing.assert_array_equal(problem.labels, datasets.load("fashion-mnist", "test").labels)
+    standardised = images.get("fashion-mnist", "test", pixels="standardised")
+    np.testing.assert_allclose(standardised.images, (problem.images - 0.1307) / 0.3081, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -100,13 +102,24 @@ def test_the_profiles():
     assert {s.method for s in quick} == {"FMR", "15MR", "SAMR", "GESMR"}
     assert {s.dataset for s in quick} == {s.dataset for s in paper} == set(SETS) == {"mnist", "fashion-mnist"}
     assert {(s.seed, s.generations) for s in paper} == {(seed, 1000) for seed in range(5)}
-    in_full = {(s.dataset, s.method) for s in paper if s.images == 5000}
-    assert in_full == {(d, m) for d in SETS for m in METHODS if m not in ORACLES}
-    few = {(s.dataset, s.method) for s in paper if (s.images, s.init) == (1000, "uniform")}
-    assert few == {(d, m) for d in SETS for m in METHODS}
-    others = {(s.dataset, s.init, s.images) for s in paper if s.init != "uniform"}
-    assert others == {("mnist", "he", 1000), ("mnist", "normal", 1000)}
-    assert len({content_hash(as_json(s)) for s in paper}) == len(paper)
+    assert {s.pixels for s in quick} == {"unit"}
+    in_order = list(dict.fromkeys((s.images, s.init, s.pixels, s.method in ORACLES) for s in paper))
+    assert in_order == [
+        (5000, "normal", "standardised", False),  # the authors'
+        (5000, "uniform", "unit", False),
+        (1000, "uniform", "unit", False),
+        (1000, "he", "unit", False),
+        (1000, "normal", "unit", False),
+        (1000, "uniform", "unit", True),
+    ]
+    for what in in_order:
+        sets = SETS[:1] if what[:2] in ((1000, "he"), (1000, "normal")) else SETS
+        found = [
+            (s.dataset, s.method, s.seed) for s in paper if (s.images, s.init, s.pixels, s.method in ORACLES) == what
+        ]
+        methods = [m for m in METHODS if (m in ORACLES) == what[3]]
+        assert found == [(d, m, seed) for d in sets for m in methods for seed in range(5)]
+    assert len({content_hash(as_json(s)) for s in paper}) == len(paper) == 380
 
 
 def test_selections_narrow_it():
@@ -142,23 +155,23 @@ def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):  # noqa:
     """With its own images, and scored on the test set after every step and the last generation."""
     monkeypatch.setattr(study_module, "STEP", 4)
     monkeypatch.setattr(study_module, "_STEP_ON_A_CPU", 2)
-    group = ImagesGroup("mnist", ImagesTask(30, "he"), 6, "GESMR", (0, 2))
+    group = ImagesGroup("mnist", ImagesTask(30, "he"), 6, "GESMR", (0, 2), "standardised")
     worked = []
     arrays = group.run(programs, worked.append)
     assert sum(worked) == pytest.approx(group.work) == 100 * 2140 * 6 * 2 * 30
-    assert [s.seed for s in group.specs] == [0, 2]
+    assert [(s.seed, s.pixels) for s in group.specs] == [(0, "standardised"), (2, "standardised")]
     key = noise.fold_in(noise.key(2022), 2)
-    problem = images.get("mnist", images=30, key=key, initialisation="he")
+    problem = images.get("mnist", images=30, key=key, initialisation="he", pixels="standardised")
 
     @jax.jit
     def alone(problem, test):
         ga = gesmr.GA(gesmr.controller("GESMR"), 100)
         population = problem.init(key, 101)
-        state = ga.init(key, population, problem(population))
+        state = ga.init(key_of("GESMR", key), population, problem(population))
         _, history = gesmr.evolve(ga, problem, state, 6, record=lambda state: state.best)
         return history, test.scores(history.extra[jnp.array([3, 5])])
 
-    history, test = alone(problem, images.get("mnist", "test"))
+    history, test = alone(problem, images.get("mnist", "test", pixels="standardised"))
     np.testing.assert_allclose(arrays["elite"][1], history.elite, rtol=1e-4)
     np.testing.assert_allclose(arrays["log_rate"][1], history.log_rate, rtol=1e-4, atol=1e-5)
     assert arrays["final"][1] == arrays["elite"][1][-1]
@@ -191,54 +204,94 @@ def made_up_runs(loss, seeds=5, generations=1000, rate=-4.0):
     )
 
 
-def made_up(order, images=5000, init="uniform", generations=1000, seeds=5, sets=SETS):
+def made_up(order, images=5000, init="uniform", generations=1000, seeds=5, sets=SETS, pixels="unit", step=0.1):
     """Results in which the methods end in the given order."""
-    runs = {method: made_up_runs(0.5 + 0.1 * place, seeds, generations) for place, method in enumerate(order)}
-    return {Row(name, images, init, generations): {m: runs[m] for m in METHODS if m in runs} for name in sets}
+    runs = {method: made_up_runs(0.5 + step * place, seeds, generations) for place, method in enumerate(order)}
+    return {Row(name, images, init, generations, pixels): {m: runs[m] for m in METHODS if m in runs} for name in sets}
+
+
+def authors(order, **options):
+    """As the authors ran it."""
+    return made_up(order, init="normal", pixels="standardised", **options)
 
 
 def order(*first):
     return [*first, *(method for method in RANKED if method not in first)]
 
 
+PAPERS = order("15MR", "GESMR")  # what the paper says
+
+
 @pytest.mark.parametrize(
     ("results", "verdict"),
     [
-        (made_up(order("15MR", "GESMR")), Verdict.HOLDS),
-        (made_up(order("GESMR")), Verdict.HOLDS),
-        (made_up(order("GESMR", "15MR", "SAMR")), Verdict.HOLDS),
+        (made_up(PAPERS), Verdict.HOLDS),
+        (made_up(order("GESMR")), Verdict.FAILS),  # 15MR is not ahead of it
+        (made_up(order("GESMR", "15MR", "SAMR")), Verdict.FAILS),
         (made_up(order("SAMR", "GESMR")), Verdict.FAILS),
         (made_up(order("15MR", "FMR", "GESMR")), Verdict.FAILS),
-        (made_up(order("GESMR"), sets=SETS[:1]) | made_up(order("SAMR"), sets=SETS[1:]), Verdict.FAILS),
-        (made_up(order("SAMR")) | made_up(order("GESMR"), images=60_000), Verdict.HOLDS),
-        (made_up(order("SAMR")) | made_up(order("GESMR")[:-1], images=60_000), Verdict.FAILS),
-        (made_up(order("GESMR"), sets=SETS[:1]), Verdict.UNDECIDED),
-        (made_up(order("GESMR"), seeds=4), Verdict.UNDECIDED),
-        (made_up(order("GESMR"), generations=200), Verdict.UNDECIDED),
-        (made_up(order("GESMR"), init="he"), Verdict.UNDECIDED),
-        (made_up(order("GESMR")[:-1]), Verdict.UNDECIDED),
+        (made_up(PAPERS, step=0.0), Verdict.FAILS),  # equal is not ahead
+        (made_up(PAPERS, sets=SETS[:1]) | made_up(order("GESMR"), sets=SETS[1:]), Verdict.FAILS),
+        (made_up(order("SAMR")) | made_up(PAPERS, images=60_000), Verdict.HOLDS),
+        (made_up(order("SAMR")) | made_up(PAPERS[:-1], images=60_000), Verdict.FAILS),
+        (made_up(PAPERS, sets=SETS[:1]), Verdict.UNDECIDED),
+        (made_up(PAPERS, seeds=4), Verdict.UNDECIDED),
+        (made_up(PAPERS, generations=200), Verdict.UNDECIDED),
+        (made_up(PAPERS, init="he"), Verdict.UNDECIDED),
+        (made_up(PAPERS, pixels="standardised"), Verdict.UNDECIDED),
+        (made_up(PAPERS[:-1]), Verdict.UNDECIDED),
+        (authors(PAPERS), Verdict.HOLDS),
+        (authors(PAPERS) | made_up(order("GESMR")), Verdict.HOLDS),  # the authors' setting decides
+        (authors(order("GESMR")) | made_up(PAPERS), Verdict.FAILS),
+        (authors(order("GESMR"), seeds=4) | made_up(PAPERS), Verdict.HOLDS),  # unless it lacks runs
+        (authors(order("GESMR"), sets=SETS[:1]) | made_up(PAPERS), Verdict.HOLDS),
     ],
 )
 def test_claim_11_by_its_rule(results, verdict):
     (claim,) = decide(results)
-    assert (claim.number, claim.verdict) == (11, verdict)
+    assert (claim.number, claim.verdict, claim.short) == (11, verdict, "")
 
 
-def test_the_claim_says_what_was_found():
-    (claim,) = decide(made_up(order("15MR", "GESMR")))
-    assert claim.found.startswith("MNIST, 5,000 images: 15MR 0.520, GESMR 0.620, FMR 0.720")
+def test_claim_11_says_what_was_found_in_both_settings():
+    (claim,) = decide(made_up(order("GESMR"), step=0.005) | authors(PAPERS))
+    theirs, ours = claim.found.split(". As we run it, it ")
+    assert theirs.startswith(
+        "As the authors ran it, it holds: MNIST, 5,000 images: (a) yes, (b) yes; 15MR 0.520, GESMR 0.620, FMR 0.720"
+    )
+    assert "GESMR − FMR -0.100 (-0.123 to -0.077), GESMR − 15MR +0.100 (+0.077 to +0.123)" in theirs
+    assert theirs.count("no significant difference from none") == 2
+    assert ours.startswith("does not hold: MNIST, 5,000 images: (a) yes, (b) no; GESMR 0.520, FMR 0.525")
+    alike = ours.split("; ")[3]
+    assert "FMR" in alike  # half of a deviation away
+    assert "GESMR-FIX" not in alike  # four
+
+
+def test_claim_11_on_fewer_images_says_so():
+    (claim,) = decide(made_up(PAPERS, images=1000))
+    assert (claim.verdict, claim.short) == (Verdict.HOLDS, "1,000 of 5,000 images")
+    assert claim.found.endswith("As the authors ran it, not all runs are there")
+    assert decide(authors(PAPERS) | made_up(PAPERS, images=1000))[0].short == ""
 
 
 def test_the_table_of_places():
     results = made_up([*order("15MR", "GESMR"), "OFMR"], images=1000)
     (table,) = make_tables(results)
-    lines = {row[4]: row for row in table.rows if row[0] == "MNIST"}
-    assert [lines[m][6] for m in ("15MR", "GESMR", "FMR")] == [1, 2, 3]
-    assert lines["OFMR†"][6] is None
-    assert lines["GESMR"][7] == pytest.approx(0.62)
+    lines = {row[5]: row for row in table.rows if row[0] == "MNIST"}
+    assert [lines[m][7] for m in ("15MR", "GESMR", "FMR")] == [1, 2, 3]
+    assert lines["OFMR†"][7] is None
+    assert lines["GESMR"][8] == pytest.approx(0.62)
     assert lines["GESMR"][-1] is None
     assert lines["15MR"][-1] < 1e-4
-    assert lines["GESMR"][10] == pytest.approx(100 * (0.9 - 0.12 - 0.02))
+    assert lines["GESMR"][11] == pytest.approx(100 * (0.9 - 0.12 - 0.02))
+
+
+def test_the_authors_setting_is_shown_beside_ours():
+    specs = [ImagesRun("mnist", "GESMR", 0, 5000, *how) for how in (("uniform", 200), ("normal", 200, "standardised"))]
+    results = load([stored(specs)])
+    assert [row.label for row in results] == ["MNIST, 5,000 images, as the authors ran it", "MNIST, 5,000 images"]
+    (table,) = make_tables(results)  # these starts are not compared: pixels differ too
+    assert [row[2:4] for row in table.rows] == [("standardised", "normal"), ("unit", "uniform")]
+    assert set(make_figures(results)) == {"images_curves_5000", "images_curves_authors"}
 
 
 def test_what_the_initialisation_changes():

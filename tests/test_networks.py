@@ -144,6 +144,17 @@ def test_images_are_scaled_and_cut(images):
     np.testing.assert_allclose(x[3, 5, 1], images[1, 3, 5] / 255)
 
 
+def test_standardised_pixels(images):
+    """As the authors have them; the darkest and the brightest by hand."""
+    black_and_white = np.zeros((2, 28, 28), np.uint8)
+    black_and_white[1] = 255
+    np.testing.assert_allclose(seen(black_and_white, "standardised")[0, 0], [-0.42421296, 2.8214867], rtol=1e-6)
+    expected = (images[1, 3, 5] / 255 - 0.1307) / 0.3081
+    np.testing.assert_allclose(seen(images[:2], "standardised")[3, 5, 1], expected, rtol=1e-5)
+    with pytest.raises(ValueError, match="pixels must be one of 'unit', 'standardised', got 'raw'"):
+        seen(images[:1], "raw")
+
+
 def test_shapes_that_do_not_fit(parameters, images):
     with pytest.raises(ValueError, match=r"images must be u8\[n, 28, 28\], got float64 of shape \(230, 28, 28\)"):
         seen(images / 255)

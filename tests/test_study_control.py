@@ -10,11 +10,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import gesmr
+from gesmr import noise
 from gesmr.cli import app
 from gesmr.lab import control as view
 from gesmr.lab.claims import Verdict
 from gesmr.lab.compilation import Programs
-from gesmr.lab.control import VIEW, MethodRuns, decide, load, make_tables
+from gesmr.lab.control import VIEW, MethodRuns, Row, decide, load, make_tables
 from gesmr.lab.errors import LabError
 from gesmr.lab.figures import style
 from gesmr.lab.store import Store, StoredGroup
@@ -22,7 +23,7 @@ from gesmr.lab.views import Options
 from gesmr.problems import control
 from gesmr.studies import Selection, as_json, content_hash
 from gesmr.studies.control import ControlGroup, ControlRun, ControlStudy, ControlTask, control_lanes
-from gesmr.studies.lanes import METHODS, ORACLES
+from gesmr.studies.lanes import METHODS, ORACLES, key_of
 from test_control import GOOD
 
 STUDY = ControlStudy()
@@ -33,11 +34,15 @@ STUDY = ControlStudy()
 
 def test_the_profiles():
     quick, paper = (STUDY.specs(Selection(profile)) for profile in ("quick", "paper"))
-    assert len(paper) == 4 * 11 * 5
+    fixed, fresh = ([s for s in paper if s.fresh is how] for how in (False, True))
+    assert len(fixed) == 4 * 11 * 5
+    assert len(fresh) == 4 * 9 * 5
+    assert paper == [*fixed, *fresh]
+    assert not {s.method for s in fresh} & set(ORACLES)
     assert {(s.generations, s.episodes, s.num_children) for s in paper} == {(100, 5, 100)}
     assert len(quick) == 4 * 9 * 3
     assert not {s.method for s in quick} & set(ORACLES)
-    assert {s.generations for s in quick} == {50}
+    assert {(s.generations, s.fresh) for s in quick} == {(50, False)}
     assert len({content_hash(as_json(s)) for s in (*quick, *paper)}) == len(quick) + len(paper)
 
 
@@ -57,6 +62,8 @@ def test_groups_hold_every_run_once_and_few_populations_at_a_time():
         content_hash(as_json(s)) for s in specs
     )
     assert groups[0].task.name == "acrobot"
+    fresh = [group.task.fresh for group in groups]
+    assert fresh == sorted(fresh)
     for group in groups:
         oracles = len(set(group.methods) & set(ORACLES))
         assert len(group.seeds) * (len(group.methods) + 9 * oracles) <= 10
@@ -88,6 +95,33 @@ def test_a_group_keeps_returns_rates_and_the_best_policies(group, computed):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("task", ["mountaincar", "pendulum"])  # actions are sampled, or numbers
+def test_fresh_runs_repeat_and_are_those_of_the_library(task):
+    """Every policy has draws of its own; a lane is what `evolve` computes, given the keys of the run."""
+    group = ControlGroup(ControlTask(task, 2, fresh=True), ("15MR",), (0, 3), 3)
+    with Programs(2) as programs:
+        arrays, again = (group.run(programs, lambda work: None) for _ in range(2))
+    assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
+    assert all(spec.fresh for spec in group.specs)
+    lanes = control_lanes(group.seeds)
+    key = jax.tree.map(lambda leaf: leaf[1], lanes.key)
+    problem = control.get(task, 2, sample=task == "mountaincar", apart=True)
+
+    @jax.jit
+    def run():
+        population = problem.init(key, 101)
+        fitness = problem(population, noise.fold_in(key, 2**29 + 1, 2**32 - 1))
+        ga = gesmr.GA(gesmr.controller("15MR"))
+        state = ga.init(key_of("15MR", key), population, fitness)
+        return gesmr.evolve(ga, problem, state, 3, keyed=True)
+
+    state, history = run()
+    np.testing.assert_allclose(arrays["elite"][1], -history.elite, rtol=1e-4)
+    held_out = jax.jit(lambda best: problem.held_out(100).returns(best))(state.best)
+    np.testing.assert_allclose(arrays["held_out"][1].mean(), np.mean(held_out), rtol=0.02)  # rounding may cost a step
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["GESMR", "LAMR-100", "OFMR"])
 def test_runs_together_are_runs_alone(method):
     """A lane is what the library's own functions compute on the same problem; single precision may differ in a tie."""
@@ -101,7 +135,7 @@ def test_runs_together_are_runs_alone(method):
         population = problem.init(key, 101)
         search = {"LAMR-100": gesmr.LAMR(), "OFMR": gesmr.OFMR()}.get(method)
         ga = gesmr.GA(gesmr.Fixed() if search else gesmr.controller(method))
-        state = ga.init(key, population, jax.jit(lambda p, x: p(x))(problem, population))
+        state = ga.init(key_of(method, key), population, jax.jit(lambda p, x: p(x))(problem, population))
         run = search.evolve if search else gesmr.evolve
         _, history = run(ga, problem, state, 2)
         np.testing.assert_allclose(arrays["elite"][i], -history.elite, rtol=1e-6)
@@ -111,10 +145,10 @@ def test_runs_together_are_runs_alone(method):
 # What it shows
 
 
-def made_up(level, seeds=3, generations=6):
+def made_up(level, seeds=5, generations=100, fresh=False):
     """Results where a method's return at every generation is `level[task][method]`, plus a little for each seed."""
     return {
-        task: {
+        Row(task, fresh): {
             method: MethodRuns(
                 tuple(range(seeds)),
                 value + np.arange(seeds)[:, None] + np.zeros((seeds, generations)),
@@ -128,51 +162,98 @@ def made_up(level, seeds=3, generations=6):
     }
 
 
-def levels(ahead):
-    """GESMR above `ahead[task]` of the eight other methods; the oracles above all."""
-    others = [method for method in METHODS if method not in (*ORACLES, "GESMR")]
+OTHERS = [method for method in METHODS if method not in (*ORACLES, "GESMR")]
+
+
+def levels(*ahead):
+    """GESMR above `ahead` of the eight other methods, task by task; the oracles above all."""
     return {
-        task: dict.fromkeys(ORACLES, 9.0) | {m: float(i) for i, m in enumerate(others)} | {"GESMR": ahead[task] - 0.5}
-        for task in control.TASKS
+        task: dict.fromkeys(ORACLES, 9.0) | {m: float(i) for i, m in enumerate(OTHERS)} | {"GESMR": count - 0.5}
+        for task, count in zip(control.TASKS, ahead, strict=True)
     }
 
 
 @pytest.mark.parametrize(
     ("ahead", "verdict"),
     [
-        ((5, 8, 5, 4), Verdict.HOLDS),
+        ((5, 8, 5, 4), Verdict.HOLDS),  # above half of them is not ahead
         ((5, 8, 5, 5), Verdict.FAILS),
         ((4, 8, 8, 0), Verdict.FAILS),
         ((8, 8, 4, 0), Verdict.FAILS),
     ],
 )
-def test_claim_12(ahead, verdict):
-    claim = decide(made_up(levels(dict(zip(control.TASKS, ahead, strict=True)))))[0]
-    assert claim.number == 12
+@pytest.mark.parametrize("fresh", [False, True])
+def test_claim_12(ahead, verdict, fresh):
+    claim = decide(made_up(levels(*ahead), fresh=fresh))[0]
+    assert (claim.number, claim.verdict, claim.short) == (12, verdict, "")
+    assert f"CartPole {'ahead' if ahead[0] > 4 else 'not ahead'}, above {ahead[0]} of 8 others" in claim.found
+    which = "fixed episodes" if fresh else "sampled actions and fresh episodes"
+    assert claim.found.endswith(f"With {which}, not all runs are there")
+
+
+def at_the_ceiling(results, but):
+    """The results, but on CartPole all methods end at 200, save `but` in one seed."""
+    for method, runs in results[Row("cartpole")].items():
+        runs.elite[:, -1] = 200.0
+        if method == but:
+            runs.elite[0, -1] = 199.8
+    return results
+
+
+@pytest.mark.parametrize(
+    ("ahead", "but", "verdict"),
+    [
+        ((0, 5, 5, 4), None, Verdict.HOLDS),  # CartPole, where all are equal at the end, is left out
+        ((0, 5, 5, 4), "FMR", Verdict.FAILS),
+        ((0, 5, 5, 4), "OFMR", Verdict.HOLDS),  # an oracle is not compared
+        ((8, 4, 5, 4), None, Verdict.FAILS),
+    ],
+)
+def test_where_all_end_at_the_maximum_there_is_nothing_to_be_ahead_of(ahead, but, verdict):
+    claim = decide(at_the_ceiling(made_up(levels(*ahead)), but))[0]
     assert claim.verdict is verdict
-    assert f"{ahead[0]} on CartPole" in claim.found
+    assert ("CartPole not decidable, every run ends at 200" in claim.found) == (but != "FMR")
+
+
+def test_the_authors_way_decides_and_both_are_said():
+    ours, authors = made_up(levels(5, 5, 5, 4), seeds=3), made_up(levels(5, 4, 5, 4), fresh=True, generations=50)
+    claim = decide(ours | authors)[0]
+    assert (claim.verdict, claim.short) == (Verdict.FAILS, "50 of 100 generations")
+    assert claim.found.startswith("With sampled actions and fresh episodes, it does not hold: CartPole ahead")
+    assert ". With fixed episodes, it holds: CartPole ahead" in claim.found
+    assert decide(ours)[0].short == "3 of 5 seeds"
+
+
+def test_the_lead_is_over_the_median_of_the_others_with_an_interval():
+    """Others at 0 … 7 have the median 3.5; seeds add the same to all, so resampling them changes nothing."""
+    results = made_up(levels(5, 8, 5, 4))
+    assert "Pendulum ahead, above 8 of 8 others, +4.0 (+4.0 to +4.0) from their median" in decide(results)[0].found
+    results[Row("pendulum")]["GESMR"].elite[0] -= 5.0  # one seed of five
+    assert "Pendulum ahead, above 7 of 8 others, +3.0 (+1.0 to +4.0) from" in decide(results)[0].found
 
 
 def test_claim_12_needs_every_task_and_method():
-    everything = made_up(levels(dict.fromkeys(control.TASKS, 5)))
-    assert decide({task: everything[task] for task in ("cartpole", "acrobot")})[0].verdict is Verdict.UNDECIDED
+    everything = made_up(levels(5, 5, 5, 4))
+    few = {row: methods for row, methods in everything.items() if row.task in ("cartpole", "acrobot")}
+    assert decide(few)[0].verdict is Verdict.UNDECIDED
     fewer = {t: {m: r for m, r in methods.items() if m != "SAMR"} for t, methods in everything.items()}
     assert decide(fewer)[0].verdict is Verdict.UNDECIDED
 
 
 def test_the_table_marks_the_best_and_says_where_there_was_nan():
-    results = made_up({"pendulum": {"OFMR": -100.0, "SAMR": -300.0, "GESMR": -200.0}})
+    results = made_up({"pendulum": {"OFMR": -100.0, "SAMR": -300.0, "GESMR": -200.0}}, seeds=3)
     table = make_tables(results)[0]
-    assert [row[1] for row in table.rows] == ["OFMR †", "SAMR", "GESMR *"]
-    assert table.rows[2][2] == pytest.approx(-199.0)
-    assert table.rows[2][6] == pytest.approx(-201.0)
+    assert [row[1:3] for row in table.rows] == [("fixed", "OFMR †"), ("fixed", "SAMR"), ("fixed", "GESMR *")]
+    assert table.rows[2][3] == pytest.approx(-199.0)
+    assert table.rows[2][7] == pytest.approx(-201.0)
     assert "NaN" not in table.note
-    results["pendulum"]["SAMR"].held_out[1, 3] = np.nan
+    assert "luckiest" not in table.note
+    results[Row("pendulum")]["SAMR"].held_out[1, 3] = np.nan
     assert "returned NaN, which counts as the worst, on Pendulum under SAMR" in make_tables(results)[0].note
 
 
-def stored(task="mountaincar", methods=("SAMR", "GESMR"), seeds=2, generations=4):
-    specs = [ControlRun(task, method, seed, generations) for method in methods for seed in range(seeds)]
+def stored(task="mountaincar", methods=("SAMR", "GESMR"), seeds=2, generations=4, fresh=False):
+    specs = [ControlRun(task, method, seed, generations, fresh=fresh) for method in methods for seed in range(seeds)]
     best = np.tile(GOOD[task], (len(specs), 1)).astype(np.float32)
     held_out = np.full((len(specs), 100), 100.0, np.float32) + np.arange(len(specs))[:, None]
     curve = np.linspace(50, 200, generations) * np.ones((len(specs), 1))
@@ -184,8 +265,9 @@ def test_loading_takes_the_longest_runs_on_the_seeds_that_all_share():
     for specs, arrays in (stored(generations=2), stored(seeds=3), stored(methods=("FMR",), seeds=2)):
         groups.append(StoredGroup(tuple(map(as_json, specs)), {}, arrays))
     results = load(groups)
-    assert list(results["mountaincar"]) == ["FMR", "SAMR", "GESMR"]
-    assert {(runs.seeds, runs.elite.shape) for runs in results["mountaincar"].values()} == {((0, 1), (2, 4))}
+    (row,) = results
+    assert list(results[row]) == ["FMR", "SAMR", "GESMR"]
+    assert {(runs.seeds, runs.elite.shape) for runs in results[row].values()} == {((0, 1), (2, 4))}
     with pytest.raises(LabError, match="no task has runs"):
         load([])
 
@@ -195,19 +277,25 @@ def home(tmp_path_factory):
     directory = tmp_path_factory.mktemp("runs")
     store = Store(directory / "control", create=True)
     store.write(*stored(), {"label": "made up"})
+    store.write(*stored(methods=("GESMR",), fresh=True), {"label": "made up"})
     return directory
 
 
 def test_tables_and_figures(home, tmp_path):
     store = Store(home / "control")
     VIEW.tables(store, Options(), tmp_path, Console(quiet=True))
-    assert (tmp_path / "control.csv").read_text().startswith("Task,Method,final return")
+    assert (tmp_path / "control.csv").read_text().startswith("Task,Episodes,Method,final return")
     results = VIEW.results(store)
-    assert results["mountaincar"]["GESMR"].best_seed == 1
-    assert VIEW.summary(results) == "1 control tasks, 2 methods, 2 seeds, 4 generations"
+    assert results[Row("mountaincar")]["GESMR"].best_seed == 1
+    assert (
+        VIEW.summary(results)
+        == "1 control tasks, 2 methods, 2 seeds, 4 generations; also with sampled actions and fresh episodes"
+    )
+    assert [row[1] for row in make_tables(results)[0].rows] == ["fixed", "fixed", "fresh"]
+    assert "luckiest" in make_tables(results)[0].note
     with style():
         figures = VIEW.make_figures(results)
-    assert list(figures) == ["control", "control_strips"]
+    assert list(figures) == ["control", "control_fresh", "control_strips"]
     assert len(figures["control"][1].axes) == 2
     assert len(figures["control_strips"][1].axes) == 8
 

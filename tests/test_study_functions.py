@@ -225,7 +225,7 @@ def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
 def test_all_methods_share_first_populations(programs):
     for methods in (("GESMR",), ("SAMR",), ("OFMR", "FMR")):
         group = RunGroup("linear", 2, False, 1, methods, PAIRS[:2])
-        assert First(FunctionTask(2), 2) in group.programs
+        assert First(FunctionTask(2, reading=group.reading), 2) in group.programs
     lanes = function_lanes("linear", 2, [1, 1], [0, 1], False)
     assert np.unique(np.asarray(programs(First(FunctionTask(2), 2))(lanes)[0])).size > 400
 

@@ -13,12 +13,11 @@ from jax import Array, lax
 from . import noise
 from .devices import SAME, Spread
 from .evaluate import Compiled
-from .evolve import evaluate_children
+from .evolve import OBJECTIVE, evaluate_children
 from .ga import GA, Proposal, State
 from .generation import learn, mean_log_rate
 from .storage import packed, unpacked
 
-_OBJECTIVE = np.uint32(2**29 + 1)  # keys of a random objective are at (this, generation)
 _BEFORE_THE_FIRST = np.uint32(2**29 + 2)
 _BLOCK = 16  # generations that a GPU runs without asking whether to go on
 
@@ -77,7 +76,7 @@ def _run(
     def generation(chunk: Chunk) -> Chunk:
         state, counts, done = chunk.state, chunk.counts, chunk.generations
         proposal = ga.ask(state, genes)
-        key = _random_key(objective, state.key, _OBJECTIVE, state.generation)
+        key = _random_key(objective, state.key, OBJECTIVE, state.generation)
         valued = _valued(objective, key, spread)
         values = evaluate_children(valued, proposal.population, batch_size)
         parents, elite = _again(valued, state, proposal, reevaluate, pool)

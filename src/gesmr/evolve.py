@@ -7,16 +7,18 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import Partial
 
-from . import _checks
+from . import _checks, noise
 from .devices import SAME, Spread, everywhere, mesh_of, spread_seeds
 from .ga import GA, State
 from .storage import is_narrow, on_wide, packed, unpacked
 
-Objective = Callable[[Array], Array]  # f[N, d] → f[N], to be minimised
+Objective = Callable[..., Array]  # f[N, d] → f[N], to be minimised; of a key too if it is random
+OBJECTIVE = np.uint32(2**29 + 1)  # keys of a random objective are at (this, generation)
 
 
 class History(NamedTuple):
@@ -38,6 +40,7 @@ def evolve(
     batch_size: int | None = None,
     donate: bool = False,
     devices: Any = None,
+    keyed: bool = False,
 ) -> tuple[State, History]:
     """Run `generations` generations of `ga` on `objective`, which maps candidates `f[N, d]` to values `f[N]`.
 
@@ -54,6 +57,10 @@ def evolve(
     state with a leading axis of seeds (`jax.vmap(ga.init)`) is many runs, and every device computes some of them.
     Of a single run every device makes and evaluates a share of the children, `batch_size` at a time; the population
     is then spread by genes, and returned so if their number can be divided by that of the devices.
+
+    `keyed=True` is for a random objective, which is called as `objective(candidates, key)`, with a `noise.Key` of each
+    generation's own. All batches and devices get the same: what is drawn for row i is drawn again for row i of the next
+    batch. A value is that of one evaluation: the elite keeps the one it had, however lucky.
     """
     generations = _checks.integer("generations", generations, 0)
     if not isinstance(ga, GA):
@@ -68,7 +75,7 @@ def evolve(
     if batch_size is not None:
         batch_size = min(_checks.integer("batch_size", batch_size, 1), ga.num_children)
     rest = state._replace(population=None)
-    options = generations, record, batch_size
+    options = generations, record, batch_size, bool(keyed)
     mesh = mesh_of(devices)
     if mesh is None:
         run = _evolve_donating if donate else _evolve
@@ -97,13 +104,17 @@ def _run(
     generations: int,
     record: Callable[[State], Any] | None,
     batch_size: int | None,
+    keyed: bool,
     spread: Spread | None = None,
 ) -> tuple[State, History]:
     """The loop; on many devices every one of them runs it, on the genes it holds."""
-    dtype, genes = population.dtype, None
-    objective = on_wide(objective, dtype)
-    if spread is not None:
-        genes, objective = spread.genes, spread.shared(objective)
+    dtype, genes = population.dtype, None if spread is None else spread.genes
+
+    def valued(state: State) -> Objective:
+        """The objective of the generation that follows `state`."""
+        key = noise.fold_in(state.key, OBJECTIVE, state.generation)
+        values = on_wide((lambda candidates: objective(candidates, key)) if keyed else objective, dtype)
+        return values if spread is None else spread.shared(values)
 
     def visible(state: State) -> State:
         members = state.population if spread is None else spread.whole(state.population)
@@ -112,7 +123,7 @@ def _run(
     def generation(state: State, _) -> tuple[State, History]:
         proposal = ga.ask(state, genes)
         log_rate = jnp.mean(ga.controller.log_rates(state.controller))
-        state = ga.tell(state, proposal, evaluate_children(objective, proposal.population, batch_size))
+        state = ga.tell(state, proposal, evaluate_children(valued(state), proposal.population, batch_size))
         evaluations = ga.num_children * (state.generation + 1) + 1
         extra = None if record is None else record(visible(state))
         return state, History(state.best_fitness, log_rate, evaluations, extra)
@@ -154,13 +165,14 @@ def _run_children(
     generations: int,
     record: Callable[[State], Any] | None,
     batch_size: int | None,
+    keyed: bool,
     spread: Spread,
 ) -> tuple[State, History]:
     """One run on many devices; `ga` comes without its bounds, which are spread."""
 
     def part(ga: GA, bounds: Any, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
         ga, size = dataclasses.replace(ga, bounds=bounds), spread.batch(batch_size, ga.num_children)
-        return _run(ga, objective, population, rest, generations, record, size, spread)
+        return _run(ga, objective, population, rest, generations, record, size, keyed, spread)
 
     specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME
     final = State(SAME, SAME, spread.by_gene, SAME, SAME), SAME  # type: ignore[arg-type]
@@ -176,6 +188,7 @@ def _run_seeds(
     generations: int,
     record: Callable[[State], Any] | None,
     batch_size: int | None,
+    keyed: bool,
     mesh: Mesh,
     seeds: int,
 ) -> tuple[State, History]:
@@ -184,7 +197,7 @@ def _run_seeds(
 
     def part(ga: GA, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
         def one(population: Array, rest: State) -> tuple[State, History]:
-            return _run(ga, objective, population, rest, generations, record, batch_size)
+            return _run(ga, objective, population, rest, generations, record, batch_size, keyed)
 
         return jax.vmap(one)(population, rest)
 
@@ -195,7 +208,7 @@ def _run_seeds(
     return rest._replace(population=state.population), history
 
 
-_evolve = partial(jax.jit, static_argnums=(4, 5, 6))(_run)
-_evolve_donating = partial(jax.jit, static_argnums=(4, 5, 6), donate_argnums=2)(_run)
-_evolve_children = partial(jax.jit, static_argnums=(5, 6, 7, 8), donate_argnums=3)(_run_children)
-_evolve_seeds = partial(jax.jit, static_argnums=(4, 5, 6, 7, 8), donate_argnums=2)(_run_seeds)
+_evolve = partial(jax.jit, static_argnums=(4, 5, 6, 7))(_run)
+_evolve_donating = partial(jax.jit, static_argnums=(4, 5, 6, 7), donate_argnums=2)(_run)
+_evolve_children = partial(jax.jit, static_argnums=(5, 6, 7, 8, 9), donate_argnums=3)(_run_children)
+_evolve_seeds = partial(jax.jit, static_argnums=(4, 5, 6, 7, 8, 9), donate_argnums=2)(_run_seeds)

@@ -1,7 +1,8 @@
-"""What the study `groups` shows: final value against K, the best K against N, claim 10, and what K to recommend."""
+"""What the study `groups` shows: final value against K, the best K against N, claims 10 and 15, what to recommend."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import matplotlib
@@ -13,9 +14,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from scipy import stats as scipy_stats
 
-from ..studies.groups import FUNCTIONS, REVISION, divisors
+from ..studies.groups import AUTHORS_GENERATIONS, AUTHORS_SIZES, FUNCTIONS, GENERATIONS, REVISION, divisors
 from . import stats
-from .claims import Claim, Verdict
+from .claims import Claim, Verdict, shortfall
 from .errors import LabError
 from .figures import PAGE_WIDTH, log_y, settled
 from .resolution import log10
@@ -29,7 +30,10 @@ RULES: dict[str, Callable[[int], float]] = {
     "N/6": lambda n: max(2, n / 6),
     "N/8": lambda n: max(2, n / 8),
 }
-_SIZES = 3  # at least, for a claim about how the best K grows
+_SIZES = 3  # at least, for a claim about any N
+_FACTOR = 2  # a K that loses no more is reasonable, one that loses as much drops: values range over orders of magnitude
+_MANY = 50  # children, from which there is room between K = 1 and K = N: the authors' smallest population
+_PAPER_SEEDS = 5
 _COLOURS = {"ackley": "#0072b2", "griewank": "#d55e00", "rosenbrock": "#009e73", "sphere": "#cc79a7"}
 
 
@@ -37,6 +41,7 @@ class Row(NamedTuple):
     function: str
     std: float
     num_children: int
+    generations: int = GENERATIONS
 
 
 @dataclass(frozen=True)
@@ -56,13 +61,26 @@ class Curve:
         """The K with the lowest mean, K*."""
         return int(self.groups[np.argmin(self.mean)])
 
+    @cached_property
+    def resampled(self) -> np.ndarray:
+        """The means of resampled seeds, `f[D, count]`."""
+        return self.log_final[:, stats.resamples(self.log_final.shape[1])].mean(axis=-1)
+
     def at(self, groups: float) -> float:
         """The mean at any K, straight in log K between the divisors of N beside it."""
-        return float(np.interp(np.log(groups), np.log(self.groups), self.mean))
+        return float(self._weights(groups) @ self.mean)
 
     def loss(self, groups: float) -> float:
         """How much higher, in log10, the mean is at that K than at the best."""
         return self.at(groups) - float(self.mean.min())
+
+    def resampled_loss(self, groups: float) -> np.ndarray:
+        """The same of resampled seeds, against the K that is best on all, `f[count]`."""
+        return self._weights(groups) @ self.resampled - self.resampled[np.argmin(self.mean)]
+
+    def _weights(self, groups: float) -> np.ndarray:
+        """Of every divisor in the value at any K, `f[D]`."""
+        return np.array([np.interp(np.log(groups), np.log(self.groups), unit) for unit in np.eye(len(self.groups))])
 
 
 Results = Mapping[Row, Curve]
@@ -74,10 +92,10 @@ def load(groups: Sequence[StoredGroup]) -> Results:
     for group in groups:
         for spec, final in zip(group.specs, group.arrays.get("final", ()), strict=False):
             if spec["kind"] == "groups" and spec["revision"] == REVISION:
-                row = Row(spec["function"], spec["std"], spec["num_children"])
+                row = Row(spec["function"], spec["std"], spec["num_children"], spec["generations"])
                 values.setdefault(row, {}).setdefault(spec["groups"], {})[spec["seed"]] = float(final)
     results = {}
-    for row in sorted(values, key=lambda row: (FUNCTIONS.index(row.function), row.std, row.num_children)):
+    for row in sorted(values, key=_order):
         by_groups = values[row]
         seeds = sorted(set.intersection(*(set(runs) for runs in by_groups.values())))
         if seeds and tuple(sorted(by_groups)) == divisors(row.num_children):
@@ -88,6 +106,10 @@ def load(groups: Sequence[StoredGroup]) -> Results:
     return results
 
 
+def _order(row: Row) -> tuple:
+    return -row.generations, FUNCTIONS.index(row.function), row.std, row.num_children
+
+
 class Fit(NamedTuple):
     """log K* = intercept + slope · log N by least squares over rows, with the slope's 95% interval."""
 
@@ -95,8 +117,6 @@ class Fit(NamedTuple):
     low: float
     high: float
     intercept: float
-    ratio: float  # geometric mean of K*/√N
-    ceiling: float  # that of N^(1/4): the ratio if K* were N^(3/4)
 
 
 def fit(results: Results) -> Fit | None:
@@ -108,31 +128,136 @@ def fit(results: Results) -> Fit | None:
     line = scipy_stats.linregress(x, y)
     slope, error, intercept = float(line.slope), float(line.stderr), float(line.intercept)  # type: ignore[attr-defined]
     half = error * float(scipy_stats.t.ppf(0.975, len(x) - 2))
-    return Fit(
-        slope, slope - half, slope + half, intercept, float(np.exp((y - x / 2).mean())), float(np.exp(x.mean() / 4))
-    )
+    return Fit(slope, slope - half, slope + half, intercept)
+
+
+def by_generations(results: Results) -> dict[int, Results]:
+    """Our runs apart from those as the authors ran them, which are shorter."""
+    lengths = dict.fromkeys(row.generations for row in results)
+    return {t: {row: curve for row, curve in results.items() if row.generations == t} for t in lengths}
+
+
+def _setting(generations: int, results: Results) -> str:
+    whose = {GENERATIONS: "our", AUTHORS_GENERATIONS: "the authors'"}.get(generations, "another")
+    return f"{whose} setting (std {' and '.join(f'{std:g}' for std in _stds(results))}, {generations} generations)"
+
+
+def _name(of: str, generations: int) -> str:
+    """Of a file: ours is the plain one."""
+    return of if generations == GENERATIONS else f"{of}_{generations}"
+
+
+def _stds(results: Results) -> list[float]:
+    return sorted({row.std for row in results})
+
+
+def _sizes(results: Results) -> list[int]:
+    return sorted({row.num_children for row in results})
+
+
+def growth(results: Results) -> dict[int, tuple[stats.Ratio, stats.Ratio]]:
+    """K*/√N and K*/N^(3/4) for each N, geometric means over functions and spreads."""
+    found = {}
+    for n in _sizes(results):
+        curves = [curve for row, curve in results.items() if row.num_children == n]
+        best = np.mean([np.log(curve.best) for curve in curves])
+        draws = np.mean([np.log(curve.groups[curve.resampled.argmin(axis=0)]) for curve in curves], axis=0)
+        ends = np.array([best, *stats.interval(draws)])
+        found[n] = tuple(stats.Ratio(*map(float, np.exp(ends - power * np.log(n)))) for power in (1 / 2, 3 / 4))
+    return found
+
+
+class Part(NamedTuple):
+    """What a setting says about a claim."""
+
+    holds: bool
+    found: str
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.of(self.holds)
+
+
+def _reasonable(results: Results) -> Part:
+    """Of claim 10: what K = √N loses."""
+    root = {row: row.num_children**0.5 for row in results}
+    loss = float(np.mean([curve.loss(root[row]) for row, curve in results.items()]))
+    draws = np.mean([curve.resampled_loss(root[row]) for row, curve in results.items()], axis=0)
+    ratio = _ratio(loss, draws)
+    grown = "; ".join(f"N = {n}: {half}, {most}" for n, (half, most) in growth(results).items())
+    return Part(ratio.value <= _FACTOR, f"K = √N ends {ratio} times as high as the best K; K*/√N, K*/N^(3/4): {grown}")
+
+
+def _drops(results: Results) -> Part:
+    """Of claim 15: what K = 1 and K = N lose."""
+    many = {row: curve for row, curve in results.items() if row.num_children >= _MANY}
+    holds, found = [], []
+    for name, groups in (("K = 1", lambda n: 1), ("K = N", lambda n: n)):
+        loss = np.array([curve.loss(groups(row.num_children)) for row, curve in many.items()])
+        draws = np.median([curve.resampled_loss(groups(row.num_children)) for row, curve in many.items()], axis=0)
+        dropped = int((loss >= np.log10(_FACTOR)).sum())
+        holds.append(2 * dropped > len(many))
+        ratio = _ratio(float(np.median(loss)), draws)
+        found.append(
+            f"{name} ends {ratio} times as high as the best K in the median row, {dropped} of {len(many)} drop"
+        )
+    return Part(all(holds), ", ".join(found))
+
+
+def _ratio(log: float, draws: np.ndarray) -> stats.Ratio:
+    """From log10 of a ratio and of its resamples `f[count]`."""
+    return stats.Ratio(*(float(10**end) for end in (log, *stats.interval(draws))))
 
 
 def decide(results: Results) -> list[Claim]:
-    line = fit(results) if {row.function for row in results} == set(FUNCTIONS) else None
-    holds, found = None, "the runs this needs are not all there"
-    if line is not None:
-        holds = line.low <= 3 / 4 and line.high >= 1 / 2 and 1 / 2 <= line.ratio <= 2 * line.ceiling
-        found = (
-            f"K* grows as N^{line.slope:.2f} (95% interval {line.low:.2f} to {line.high:.2f}); "
-            f"K*/√N is {line.ratio:.2f} in the geometric mean, N^(1/4) is {line.ceiling:.2f}"
-        )
+    """Claims 10 and 15, in each setting that has every function, three N of `_MANY` or more, and two seeds."""
+    settings = {t: rows for t, rows in by_generations(results).items() if _complete(rows)}
+    used = [(row, curve) for rows in settings.values() for row, curve in rows.items()]
+    largest = max((row.num_children for row, _ in used), default=0)
+    seeds = min((curve.log_final.shape[1] for _, curve in used), default=0)
+    short = shortfall(seeds=(seeds, _PAPER_SEEDS), children=(largest, AUTHORS_SIZES[-1])) if used else ""
+    where = f"in each setting (ours, the authors') with all functions, three N of {_MANY} or more and two seeds or more"
+    intervals = "In brackets: 95% intervals of resampled seeds"
+    reasonable, losing = _joined(settings, _reasonable)
+    drops, dropping = _joined(settings, _drops)
+    limit = f". What K* tends to as N grows is not decidable from N up to {largest:,}" if used else ""
     return [
         Claim(
             10,
-            "The best number of groups K is near √N and tends to N^(3/4)",
-            "with K* the divisor of N whose final value has the lowest mean logarithm, the 95% interval of b in log K* "
-            "= a + b log N, by least squares over functions, spreads and at least three N, meets [1/2, 3/4], and the "
-            "geometric mean of K*/√N is at least 1/2 and at most twice that of N^(1/4)",
-            found,
-            Verdict.of(holds),
-        )
+            "K = √N groups are reasonable; as N grows the best K tends to N^(3/4)",
+            f"decided is the first half: {where}, the final value at K = √N is at most {_FACTOR} times that at K*, the "
+            "best divisor of N, in the geometric mean over seeds, functions, spreads and N (between divisors straight "
+            f"in log K). The limit is not decided: K*/√N and K*/N^(3/4) are stated for each N. {intervals}",
+            losing + limit,
+            Verdict.of(reasonable),
+            short,
+        ),
+        Claim(
+            15,
+            "Performance drops very fast as K → 1 and as K → N",
+            f"{where}, the final value at K = 1 is at least {_FACTOR} times that at the best K, in the geometric mean "
+            f"over seeds, in more than half of the rows with N ≥ {_MANY}, and so is that at K = N. {intervals}",
+            dropping,
+            Verdict.of(drops),
+            short,
+        ),
     ]
+
+
+def _joined(settings: Mapping[int, Results], part_of: Callable[[Results], Part]) -> tuple[bool | None, str]:
+    """Whether a claim holds in every setting, and what each says."""
+    parts = {_setting(t, rows): part_of(rows) for t, rows in settings.items()}
+    if not parts:
+        return None, "the runs this needs are not all there"
+    found = [f"In {name} this {part.verdict}: {part.found}" for name, part in parts.items()]
+    differ = ["The settings differ"] * (len({part.holds for part in parts.values()}) > 1)
+    return all(part.holds for part in parts.values()), ". ".join(found + differ)
+
+
+def _complete(results: Results) -> bool:
+    sizes = [n for n in _sizes(results) if n >= _MANY]
+    seeds = min(curve.log_final.shape[1] for curve in results.values())
+    return {row.function for row in results} == set(FUNCTIONS) and len(sizes) >= _SIZES and seeds > 1
 
 
 def losses(results: Results) -> dict[str, np.ndarray]:
@@ -160,6 +285,7 @@ def make_tables(results: Results) -> list[SimpleTable]:
         (
             row.function.capitalize(),
             row.std,
+            row.generations,
             row.num_children,
             curve.best,
             row.num_children**0.5,
@@ -169,14 +295,23 @@ def make_tables(results: Results) -> list[SimpleTable]:
         )
         for row, curve in results.items()
     )
-    columns = ("Function", "std", "N", "best K", "√N", "N^(3/4)", "final at best K", "final at √N")
-    note = "Geometric means over seeds; at √N interpolated between the divisors of N beside it."
-    return [SimpleTable("groups", "The best number of groups", columns, rows, note), _rules_table(results)]
+    columns = ("Function", "std", "T", "N", "best K", "√N", "N^(3/4)", "final at best K", "final at √N")
+    note = "T: generations. Geometric means over seeds; at √N interpolated between the divisors of N beside it."
+    settings = by_generations(results)
+    made = [_rules_table(t, of_setting) for t, of_setting in settings.items()]
+    return [SimpleTable("groups", "The best number of groups", columns, rows, note), *made, _growth_table(settings)]
 
 
-def _rules_table(results: Results) -> SimpleTable:
+def _growth_table(settings: Mapping[int, Results]) -> SimpleTable:
+    rows = tuple((t, n, *half, *most) for t, rows in settings.items() for n, (half, most) in growth(rows).items())
+    columns = ("T", "N", "K*/√N", "√N: from", "√N: to", "K*/N^(3/4)", "N^(3/4): from", "N^(3/4): to")
+    note = "T: generations. Geometric means over functions and spreads; from … to: 95% intervals of resampled seeds."
+    return SimpleTable("groups_growth", "The best number of groups against √N and N^(3/4)", columns, rows, note)
+
+
+def _rules_table(generations: int, results: Results) -> SimpleTable:
     loss = losses(results)
-    sizes = sorted({row.num_children for row in results})
+    sizes = _sizes(results)
     of_size = {n: np.array([row.num_children == n for row in results]) for n in sizes}
     rows = tuple(
         (
@@ -196,45 +331,47 @@ def _rules_table(results: Results) -> SimpleTable:
         f"√N (p < 0.05): {advice}."
     )
     columns = ("Rule", "mean loss", *(f"N = {n}" for n in sizes), "worst row", "p against √N")
-    return SimpleTable("groups_rules", "What a rule of thumb for K loses", columns, rows, note)
+    name = _name("groups_rules", generations)
+    return SimpleTable(name, f"What a rule of thumb for K loses: {_setting(generations, results)}", columns, rows, note)
 
 
 def make_figures(results: Results) -> dict[str, tuple[str, Figure]]:
-    made = {
-        "groups": (
-            "Final elite value against the number of groups K, for each population size N (geometric mean over seeds, "
-            "band of one standard error). Star: the best K. Ring: √N. Square: N^(3/4).",
-            _curves(results),
+    made = {}
+    for t, rows in by_generations(results).items():
+        caption = (
+            f"Final elite value against the number of groups K, for each population size N, in {_setting(t, rows)}: "
+            "geometric mean over seeds, band of one standard error. Star: the best K. Ring: √N. Square: N^(3/4)."
         )
-    }
+        made[_name("groups", t)] = caption, _curves(rows)
     line = fit(results)
     if line is not None:
         caption = (
-            f"The best K against N: K* ∝ N^{line.slope:.2f}, 95% interval {line.low:.2f} to {line.high:.2f}. The band "
-            "is that of the fitted line."
+            f"The best K against N. A line through all: K* ∝ N^{line.slope:.2f}, 95% interval {line.low:.2f} to "
+            f"{line.high:.2f}, which says nothing about larger N. The band is that of the line."
         )
         made["groups_best"] = caption, _best(results, line)
     return made
 
 
 def _curves(results: Results) -> Figure:
-    functions = [name for name in FUNCTIONS if any(row.function == name for row in results)]
-    stds = sorted({row.std for row in results})
-    sizes = sorted({row.num_children for row in results})
+    shown = dict.fromkeys((row.function, row.std) for row in results)
+    sizes = _sizes(results)
     shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.88, len(sizes)))
-    figure = Figure(figsize=(PAGE_WIDTH, 1.75 * len(functions) + 0.7), layout=ConstrainedLayoutEngine(hspace=0.04))
-    panels = figure.subplots(len(functions), len(stds), squeeze=False, sharex=True)
-    for function, line in zip(functions, panels, strict=True):
-        for std, axes in zip(stds, line, strict=True):
-            shown = {row: curve for row, curve in results.items() if (row.function, row.std) == (function, std)}
-            axes.set_title(f"{function.capitalize()}, std {std:g}", loc="left", fontweight="bold")
-            _count_axis(axes.xaxis, axes.set_xscale)
-            if shown:
-                means = 10.0 ** np.concatenate([curve.mean for curve in shown.values()])
-                log_y(axes, float(means.min()), float(means.max()))
-            for row, curve in shown.items():
-                _draw_curve(axes, curve, shades[sizes.index(row.num_children)])
-        line[0].set_ylabel("final elite value")
+    lines = -(-len(shown) // 2)
+    figure = Figure(figsize=(PAGE_WIDTH, 1.75 * lines + 0.7), layout=ConstrainedLayoutEngine(hspace=0.04))
+    panels = figure.subplots(lines, 2, squeeze=False, sharex=True)
+    for axes in panels.flat[len(shown) :]:
+        axes.set_visible(False)
+    for (function, std), axes in zip(shown, panels.flat, strict=False):
+        curves = {row.num_children: curve for row, curve in results.items() if row[:2] == (function, std)}
+        axes.set_title(f"{function.capitalize()}, std {std:g}", loc="left", fontweight="bold")
+        _count_axis(axes.xaxis, axes.set_xscale)
+        means = 10.0 ** np.concatenate([curve.mean for curve in curves.values()])
+        log_y(axes, float(means.min()), float(means.max()))
+        for n, curve in curves.items():
+            _draw_curve(axes, curve, shades[sizes.index(n)])
+    for axes in panels[:, 0]:
+        axes.set_ylabel("final elite value")
     for axes in panels[-1]:
         axes.set_xlabel("number of groups K")
     handles = [Line2D([], [], color=shade, label=f"N = {n}") for n, shade in zip(sizes, shades, strict=True)]
@@ -264,7 +401,7 @@ def _draw_curve(axes: Axes, curve: Curve, colour: np.ndarray) -> None:
 
 
 def _best(results: Results, line: Fit) -> Figure:
-    sizes = np.array(sorted({row.num_children for row in results}))
+    sizes = _sizes(results)
     figure = Figure(figsize=(0.72 * PAGE_WIDTH, 3.6), layout=ConstrainedLayoutEngine())
     axes = figure.subplots()
     _count_axis(axes.xaxis, axes.set_xscale)
@@ -275,18 +412,15 @@ def _best(results: Results, line: Fit) -> Figure:
     axes.plot(x, np.exp(line.intercept) * x**line.slope, color="black", linewidth=1.5, label=f"fit, N^{line.slope:.2f}")
     low, high = _band(results, line, x)
     axes.fill_between(x, low, high, color="black", alpha=0.13, linewidth=0, label="its 95% interval", zorder=1)
-    stds = sorted({row.std for row in results})
-    kinds = [(function, std) for function in FUNCTIONS for std in stds]
+    looks = dict(zip(_stds(results), ("o", "D", "^"), strict=False))  # the first filled
+    kinds = [(function, std) for function in FUNCTIONS for std in looks]
     for i, (function, std) in enumerate(kinds):
-        points = [
-            (row.num_children, c.best) for row, c in results.items() if (row.function, row.std) == (function, std)
-        ]
+        points = [(row.num_children, c.best) for row, c in results.items() if row[:2] == (function, std)]
         if points:
             n, best = np.array(points).T
             beside = 1.022 ** (i - (len(kinds) - 1) / 2)  # apart, for they often coincide
-            filled = std == stds[0]
-            axes.plot(n * beside, best, "o" if filled else "D", markersize=4.2, color=_COLOURS[function], linestyle="",
-                      markerfacecolor=_COLOURS[function] if filled else "white",
+            axes.plot(n * beside, best, looks[std], markersize=4.2, color=_COLOURS[function], linestyle="",
+                      markerfacecolor=_COLOURS[function] if looks[std] == "o" else "white",
                       label=f"{function.capitalize()}, std {std:g}", zorder=4)  # fmt: skip
     axes.set_xlabel("population size N")
     axes.set_ylabel("best number of groups K*")
@@ -315,10 +449,12 @@ def _count_axis(axis, set_scale) -> None:
 
 def summary(results: Results) -> str:
     functions = len({row.function for row in results})
-    sizes = sorted({row.num_children for row in results})
     seeds = sorted({curve.log_final.shape[1] for curve in results.values()})
     counts = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]}–{seeds[-1]}"
-    return f"{functions} functions in 100-D, 1000 generations, N = {', '.join(map(str, sizes))}, {counts} seeds"
+    settings = "; ".join(
+        f"{t} generations, N = {', '.join(map(str, _sizes(rows)))}" for t, rows in by_generations(results).items()
+    )
+    return f"{functions} functions in 100-D, {settings}, {counts} seeds"
 
 
 VIEW = StudyView(
@@ -326,7 +462,8 @@ VIEW = StudyView(
     title="How many groups",
     text=(
         "GESMR with every number of groups K that divides the population size N. With few groups the rates explore too "
-        "little; with many each is judged by too few children. Where is the best K, and how does it grow with N?"
+        "little; with many each is judged by too few children. Where is the best K, how does it grow with N, and what "
+        "does another K lose? The runs with std 5 are as the paper's authors ran them."
     ),
     load=load,
     summary=summary,

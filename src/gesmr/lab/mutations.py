@@ -1,23 +1,30 @@
-"""Shows the study of mutations from one point: where nine rates lead, and what that changes."""
+"""Shows the study of mutations from one point: where nine rates lead, what that changes, and claim 17."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy.stats import binomtest
 
 from ..problems.functions import FORMULAS, get
-from ..studies.mutations import Mutations
+from ..studies.mutations import REVISION, Mutations
+from . import stats
+from .claims import Claim, Verdict
+from .errors import LabError
 from .figures import PAGE_WIDTH, settled, style
 from .simple import SimpleTable, StudyView
 from .store import StoredGroup
 
 _POINT, _MUTANT, _OPTIMUM, _MEAN, _LOWEST = "#000000", "#56b4e9", "#d55e00", "#000000", "#d55e00"
 _MARGIN = 2.5  # around what must be seen, the point and the optimum
+_BASIN = 2.5  # of 2-D Ackley: every minimum but the global one is higher, the lowest of them 2.58
+_TIMES = 10  # as likely to reach the global minimum as from either end of the rates
 
 
 @dataclass(frozen=True)
@@ -36,12 +43,49 @@ def load(groups: Sequence[StoredGroup]) -> Results:
     found: dict[str, Result] = {}
     for group in groups:
         for i, stored in enumerate(group.specs):
+            if stored["revision"] != REVISION:
+                continue
             plain: dict[str, Any] = {name: value for name, value in stored.items() if name in names}
             plain.update(point=tuple(plain["point"]), rates=tuple(plain["rates"]))
             spec = Mutations(**plain)
             if spec.function not in found or found[spec.function].spec.samples < spec.samples:
                 found[spec.function] = Result(spec, group.arrays["mutants"][i], group.arrays["changes"][i])
+    if not found:
+        raise LabError("these results are of an older version of the study; run it again")
     return {function: found[function] for function in FORMULAS if function in found}
+
+
+def reaching(result: Result) -> list[stats.Ratio]:
+    """The share of mutants in the basin of Ackley's global minimum, by their value, for each rate."""
+    point = float(get(result.spec.function, 2)(jnp.array([result.spec.point], jnp.float32))[0])
+    shares = []
+    for changes in result.changes:
+        test = binomtest(int((point + changes < _BASIN).sum()), len(changes))
+        shares.append(stats.Ratio(float(test.statistic), *map(float, test.proportion_ci())))
+    return shares
+
+
+def decide(results: Results) -> list[Claim]:
+    """Claim 17, on the function of the paper's figure."""
+    holds, found = None, "the mutations of Ackley this needs are not there"
+    if "ackley" in results:
+        rates, shares = results["ackley"].spec.rates, reaching(results["ackley"])
+        most = max(shares)
+        ends = shares[0], shares[-1]
+        holds = most not in ends and all(most.value >= _TIMES * end.value and most.low > end.high for end in ends)
+        found = "; ".join(f"σ = {rate:g}: {share}" for rate, share in zip(rates, shares, strict=True))
+    return [
+        Claim(
+            17,
+            "Only moderate mutation rates reach the global minimum",
+            f"of the mutants of one point of 2-D Ackley, the share with a value below {_BASIN} (so in the basin of the "
+            "global minimum: all others are higher) is largest at a rate between the smallest and the largest, where "
+            f"it is at least {_TIMES} times as large as at these two, and its 95% interval (Clopper and Pearson) above "
+            "theirs",
+            found,
+            Verdict.of(holds),
+        )
+    ]
 
 
 def summary(results: Results) -> str:
@@ -50,15 +94,17 @@ def summary(results: Results) -> str:
 
 
 def tables(results: Results) -> list[SimpleTable]:
-    columns = ("f", "σ", "mean Δ", "lowest Δ", "share improved")
+    columns = ("Function", "σ", "mean Δ", "lowest Δ", "share improved")
     rows = []
     for function, result in results.items():
         for rate, changes in zip(result.spec.rates, result.changes.astype(np.float64), strict=True):
             finite = changes[np.isfinite(changes)]
             seen = (float(finite.mean()), float(finite.min())) if finite.size else (None, None)
             rows.append((function.capitalize(), float(rate), *seen, float((finite < 0).sum() / changes.size)))
-    points = "; ".join(f"{name.capitalize()} from {result.spec.point}" for name, result in results.items())
-    note = f"{points}. At each rate of {summary(results)}."
+    note = "; ".join(
+        f"{name.capitalize()} from {result.spec.point}, {result.spec.samples:,} mutations at each rate"
+        for name, result in results.items()
+    )
     return [SimpleTable("mutations", "Mutations of one point", columns, tuple(rows), note)]
 
 
@@ -70,7 +116,7 @@ def _caption(result: Result) -> str:
     spec = result.spec
     return (
         f"Mutations of the point {spec.point} of 2-D {spec.function.capitalize()} at nine rates. Left: the function, "
-        f"lighter where it is higher, the point, the optimum and {spec.shown} of the mutants, less those outside. "
+        f"lighter where it is higher, the point, the optimum and {spec.shown} of the mutants. "
         "Right: the distribution of the change of value Δ, its mean and its minimum."
     )
 
@@ -119,6 +165,8 @@ def _draw_map(axes: Axes, result: Result, i: int, line: np.ndarray, image: np.nd
     mutants, reach = result.mutants[i], line[-1]
     inside = (np.abs(mutants) < reach).all(axis=-1)
     axes.plot(*mutants[inside].T, "o", color=_MUTANT, markersize=1.6, markeredgewidth=0)
+    if not inside.all():
+        axes.text(0.97, 0.03, f"{(~inside).sum()} outside", transform=axes.transAxes, fontsize=5.5, ha="right")
     axes.plot(*result.spec.point, "*", color=_POINT, markersize=5, markeredgecolor="white", markeredgewidth=0.5)
     optimum = FORMULAS[result.spec.function].optimum
     if optimum is not None:
@@ -155,10 +203,11 @@ def _legend(part: Any, entries: Sequence[tuple[str, str, str]]) -> None:
 VIEW = StudyView(
     name="mutations",
     title="Mutations of one point",
-    text="Small rates change little, large ones lead anywhere: only rates in between reach the global minimum, "
-    "although most of their mutants are worse than the point they came from. Compare the minimum with the mean.",
+    text="Where do mutations lead from a point near the optimum? The paper has only moderate rates reach the global "
+    "minimum, although most of their mutants are worse than the point they came from. Compare minimum and mean.",
     load=load,
     summary=summary,
     make_tables=tables,
     make_figures=figures,
+    decide=decide,
 )

@@ -4,6 +4,7 @@ A problem holds the states its episodes start from, so its values do not vary: p
 same episodes. Ended episodes stop counting; a time limit of our own ends what is left.
 """
 
+import dataclasses
 import warnings
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -61,6 +62,7 @@ class Control:
     sample: bool = static(default=False)
     initialisation: str = static(default=UNIFORM)
     std: Any = STD  # of the initialisation "normal"
+    apart: bool = static(default=False)
 
     @property
     def policy(self) -> Policy:
@@ -76,12 +78,16 @@ class Control:
         return self.policy.init(key, n, self.initialisation, self.std)
 
     def __call__(self, population: Array, key: Any = None) -> Array:
-        """Values `f[...]` of policies `f[..., d]`; on fresh episodes, the same for all of them, if a key is given.
+        """Values `f[...]` of policies `f[..., d]`; on fresh episodes if a key is given.
 
-        A policy that drives the environment to NaN has the value NaN, which a GA counts as the worst.
+        These are the same for all policies, or each policy's own if the problem is `apart`. A policy that drives the
+        environment to NaN has the value NaN, which a GA counts as the worst.
         """
-        episodes = self if key is None else self.fresh(key)
-        values = -jnp.mean(episodes.returns(population), axis=-1)
+        if key is None:
+            returns = self.returns(population)
+        else:
+            returns = self._returns_apart(population, key) if self.apart else self.fresh(key).returns(population)
+        values = -jnp.mean(returns, axis=-1)
         if not isinstance(values, Tracer) and (bad := int(np.sum(~np.isfinite(values)))):
             warnings.warn(
                 f"{self.name} returned NaN to {bad} of {values.size} policies, which counts as the worst value",
@@ -102,6 +108,14 @@ class Control:
         end = lax.fori_loop(0, self.steps, lambda _, now: self._step(weights, now)[0], start)
         return end.total.reshape(*population.shape[:-1], self.num_episodes)
 
+    def _returns_apart(self, population: Array, key: Any) -> Array:
+        """Returns `f[..., E]` of policies that each have fresh episodes, and draws of actions, of their own."""
+        _check_population(population, self.num_genes)
+        policies = population.reshape(-1, self.num_genes)
+        keys = noise.fold_in(noise.key(key), jnp.arange(len(policies)))
+        returns = jax.vmap(lambda policy, key: self.fresh(key).returns(policy))(policies, keys)
+        return returns.reshape(*population.shape[:-1], self.num_episodes)
+
     @property
     def num_episodes(self) -> int:
         return jnp.shape(jax.tree.leaves(self.starts)[0])[0]
@@ -117,7 +131,7 @@ class Control:
     def _with_episodes(self, key: Any, episodes: int) -> "Control":
         key = noise.key(key)
         starts = draw_starts(self.name, key, episodes)
-        return Control(self.name, starts, key, self.steps, self.sample, self.initialisation, self.std)
+        return dataclasses.replace(self, starts=starts, key=key)
 
     def trajectory(self, solution: Any, episode: int = 0) -> Trajectory:
         """What happens in one episode of a policy `f[d]`."""
@@ -184,14 +198,16 @@ def get(
     *,
     steps: int | None = None,
     sample: bool = False,
+    apart: bool = False,
     init: str = UNIFORM,
     std: float = STD,
 ) -> Control:
     """The task `name`, one of `TASKS`, with episodes whose start states are drawn from `key`.
 
     A policy takes the action it prefers; `sample=True` draws actions with the softmax of its preferences as
-    probabilities, the same draws for all policies. `steps` is the time limit, by default the paper's. `init` and `std`
-    say how first policies are drawn: see `networks.INITIALISATIONS`.
+    probabilities, the same draws for all policies. With `apart=True` a call with a key, as `gesmr.evolve(keyed=True)`
+    makes them, gives every policy fresh episodes and draws of its own. `steps` is the time limit, by default the
+    paper's. `init` and `std` say how first policies are drawn: see `networks.INITIALISATIONS`.
     """
     _checks.choice("name", name, tuple(TASKS))
     episodes = _checks.integer("episodes", episodes, 1)
@@ -199,7 +215,7 @@ def get(
     if sample and not TASKS[name].discrete:
         raise ValueError(f"sample must be False for {name}, whose actions are not chosen from a few, got {sample!r}")
     key = noise.key(key)
-    return Control(name, draw_starts(name, key, episodes), key, steps, sample, init, std)
+    return Control(name, draw_starts(name, key, episodes), key, steps, sample, init, std, apart)
 
 
 def draw_starts(name: str, key: noise.Key, episodes: int) -> Any:

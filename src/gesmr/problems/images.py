@@ -67,12 +67,14 @@ def get(
     key: Any = 0,
     initialisation: str = networks.UNIFORM,
     std: Any = networks.STD,
+    pixels: str = networks.UNIT,
 ) -> Images:
     """The problem of a part of a set ("mnist", "fashion-mnist"): all its images, or as many as asked for, drawn by key.
 
-    A smaller draw of a key is the beginning of a larger one.
+    A smaller draw of a key is the beginning of a larger one. `pixels` is one of `networks.PIXELS`, for training and
+    test images alike: "standardised", with `initialisation="normal"`, is how the paper's authors ran it.
     """
-    return problem_of(datasets.load(name, part), name, images, key, initialisation, std)
+    return problem_of(datasets.load(name, part), name, images, key, initialisation, std, pixels)
 
 
 def problem_of(
@@ -82,12 +84,13 @@ def problem_of(
     key: Any = 0,
     initialisation: str = networks.UNIFORM,
     std: Any = networks.STD,
+    pixels: str = networks.UNIT,
 ) -> Images:
     """The problem of images `u8[n, 28, 28]` with labels 0 … 9, or of as many as asked for, drawn by key."""
     if data.labels.size and data.labels.max() >= CLASSES:
         raise ValueError(f"labels must be 0 … {CLASSES - 1}, got {data.labels.max()}")
     chosen = slice(None) if images is None else subset(key, images, len(data.labels))
-    seen = networks.seen(data.images[chosen])
+    seen = networks.seen(data.images[chosen], pixels)
     return Images(seen, jnp.asarray(data.labels[chosen].astype(np.int32)), name, initialisation, std)
 
 

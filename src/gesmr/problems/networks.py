@@ -23,6 +23,11 @@ INITIALISATIONS = {
     NORMAL: "weights and biases N(0, std²)",
 }
 STD = 0.1  # of the initialisation "normal"
+UNIT, STANDARDISED = "unit", "standardised"
+PIXELS = {UNIT: "pixels from 0 to 1", STANDARDISED: "pixels from 0 to 1, less 0.1307, over 0.3081"}
+# Mean and deviation of MNIST's pixels. The paper's authors take them for both sets, as their program tells:
+# github.com/akarshkumar0101/evolved-neuroevolution
+_MEAN, _DEVIATION = np.float32(0.1307), np.float32(0.3081)
 
 
 class Layer(NamedTuple):
@@ -191,12 +196,14 @@ def _way_to_compute() -> tuple[Callable[[Any, Array], Array], int]:
     return jax.vmap(_outputs, in_axes=(0, None)), _AT_A_TIME
 
 
-def seen(images: Any) -> Array:
-    """What the network sees of images `u8[n, 28, 28]`: `f[22, 22, n]`, from 0 to 1."""
+def seen(images: Any, pixels: str = UNIT) -> Array:
+    """What the network sees of images `u8[n, 28, 28]`: `f[22, 22, n]`, scaled as one of `PIXELS` says."""
+    _checks.choice("pixels", pixels, tuple(PIXELS))
     images = np.asarray(images)
     if images.ndim != 3 or images.shape[1:] != (SIDE, SIDE) or images.dtype != np.uint8:
         raise ValueError(f"images must be u8[n, {SIDE}, {SIDE}], got {images.dtype} of shape {images.shape}")
-    return jnp.asarray(np.ascontiguousarray(images[:, :SEEN, :SEEN].transpose(1, 2, 0)).astype(np.float32) / 255)
+    unit = np.ascontiguousarray(images[:, :SEEN, :SEEN].transpose(1, 2, 0)).astype(np.float32) / 255
+    return jnp.asarray(unit if pixels == UNIT else (unit - _MEAN) / _DEVIATION)
 
 
 @jax.custom_batching.sequential_vmap  # several populations one after the other too

@@ -1,14 +1,14 @@
 """GESMR against CMA-ES (pycma) in 100 dimensions: value for evaluations and for seconds, and what a generation costs.
 
 Neither is tuned. CMA-ES has pycma's defaults but a population of 101, as many as GESMR holds; it starts at the first
-member of GESMR's first population, with σ₀ = std, and stops when pycma says so. It computes and is evaluated in
-float64, GESMR in float32, by the same formulas.
+member of GESMR's first population, with σ₀ = std or as the paper's authors had it, and stops when pycma says so. It
+computes and is evaluated in float64, GESMR in float32, by the same formulas.
 """
 
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ import numpy as np
 from .. import _checks
 from .base import Compiled, Group, Program, Selection, Spec, Tick
 from .function_task import FunctionTask, function_lanes
+from .functions import subset
 from .lanes import NUM_CHILDREN, STEP, Advance, Enter, First
 from .pycma import (
     EIGH_MATRICES,
@@ -32,13 +33,17 @@ from .pycma import (
     traced_memory,
 )
 
-FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
+FUNCTIONS = ("ackley", "griewank", "rastrigin", "rosenbrock", "sphere")
+QUICK_FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
+AUTHORS_FUNCTIONS = ("ackley", "griewank", "rastrigin", "rosenbrock")  # of the paper's authors, by their public code
+AUTHORS_SIGMA = 0.1  # and their σ₀
 METHODS = ("GESMR", "CMA-ES", "sep-CMA-ES")  # axis 1 of a duel's arrays
 COMPARISONS = ("paper", "time", "evaluations")  # what CMA-ES gets: 50 generations, as long, as many evaluations
 SHORT = 50  # generations of CMA-ES in the paper's comparison
 POINTS = 200  # of a curve that are kept, and generation `SHORT`
-DIMS = (10, 100, 1000, 10_000)  # where a generation's cost is measured
-REVISION = 1  # raised when the same specification would give other random draws
+DIMS = (10, 100, 300, 1000, 2000, 5000, 10_000)  # where a generation's cost is measured
+QUICK_DIMS = (10, 100, 1000, 10_000)
+REVISION = 2  # raised when the same specification would give other random draws
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,12 @@ class Duel:
     gesmr_generations: int = 1000
     dim: int = 100
     num_children: int = NUM_CHILDREN
+    sigma: float | None = None  # σ₀ of CMA-ES; None: std
     revision: int = REVISION
+
+    @property
+    def sigma0(self) -> float:
+        return self.std if self.sigma is None else self.sigma
 
 
 @dataclass(frozen=True)
@@ -73,50 +83,52 @@ class Cost:
 
 class CmaesStudy:
     name: ClassVar[str] = "cmaes"
-    title: ClassVar[str] = "GESMR against CMA-ES: equal time, equal evaluations, cost of a generation, claim 13"
+    title: ClassVar[str] = "GESMR against CMA-ES: equal time, equal evaluations, cost of a generation, claims 13, 16"
     profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
 
     def specs(self, selection: Selection) -> Sequence[Duel | Cost]:
         selection.check("cmaes", ("functions", "seeds"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
-        functions = FUNCTIONS if selection.functions is None else selection.functions
-        for function in functions:
-            _checks.choice("functions", function, FUNCTIONS)
+        functions = subset("functions", selection.functions, QUICK_FUNCTIONS if quick else FUNCTIONS, FUNCTIONS)
         seeds = {shifted: selection.seeds_or((2 if shifted else 3) if quick else 10) for shifted in (False, True)}
         duels = [
             Duel(function, std, shifted, seed, cmaes_generations=500 if quick and shifted else 1000)
             for shifted in (False, True)
             for std in ((1.0,) if quick else (1.0, 10.0))
-            for function in FUNCTIONS
-            if function in functions
+            for function in functions
             for seed in seeds[shifted]
         ]
-        return [*duels, *(_cost(method, dim) for method in METHODS for dim in _dims(method, quick))]
+        authors = [
+            Duel(function, 1.0, False, seed, cmaes_generations=1000, sigma=AUTHORS_SIGMA)
+            for function in functions
+            if function in AUTHORS_FUNCTIONS and not quick
+            for seed in seeds[False]
+        ]
+        return [*duels, *authors, *(_cost(method, dim) for method in METHODS for dim in _dims(method, quick))]
 
     def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
         """Duels that differ in their seed alone together; every cost by itself."""
         if specs:
             for module in ("cma", "threadpoolctl"):  # missed before anything is computed
                 extra(module)
-        duels: dict[tuple, list[Duel]] = defaultdict(list)
+        duels: dict[Duel, list[Duel]] = defaultdict(list)
         for spec in specs:
             if isinstance(spec, Duel):
-                what = spec.function, spec.std, spec.shifted, spec.cmaes_generations, spec.gesmr_generations, spec.dim
-                duels[what].append(spec)
+                duels[replace(spec, seed=0)].append(spec)
         costs = [CostGroup(spec) for spec in specs if isinstance(spec, Cost)]
         return [*(DuelGroup(tuple(group)) for group in duels.values()), *costs]
 
 
 def _dims(method: str, quick: bool) -> tuple[int, ...]:
-    """Full CMA-ES needs minutes for a generation at the last, where there is memory for it at all."""
-    return DIMS[:-1] if quick and method == "CMA-ES" else DIMS
+    """Full CMA-ES needs minutes for a turn at the last, where there is memory for it at all."""
+    return QUICK_DIMS[:-1] if quick and method == "CMA-ES" else QUICK_DIMS if quick else DIMS
 
 
 def _cost(method: str, dim: int) -> Cost:
     widest = dim == DIMS[-1]
     if method == "CMA-ES":
-        generations = {10: 50, 100: 50, 1000: 4, 10_000: 20}[dim]
-        return Cost(method, dim, generations, turns=1 if widest else 3, warm_ups=0 if widest else 1)  # minutes a turn
+        generations = {10: 50, 100: 50, 300: 20, 1000: 4, 2000: 8, 5000: 10, 10_000: 20}[dim]
+        return Cost(method, dim, generations, turns=1 if dim >= 5000 else 3, warm_ups=0 if widest else 1)
     return Cost(method, dim, 10 if method == "sep-CMA-ES" else 20 if widest else STEP, turns=3 if widest else 5)
 
 
@@ -131,7 +143,7 @@ class DuelGroup:
     def label(self) -> str:
         one = self.specs[0]
         where = "shifted " if one.shifted else ""
-        return f"{where}{one.function} std={one.std:g}: {', '.join(METHODS)}, {len(self.specs)} seeds"
+        return f"{where}{one.function} std={one.std:g} σ₀={one.sigma0:g}: {', '.join(METHODS)}, {len(self.specs)} seeds"
 
     @property
     def work(self) -> float:
@@ -169,7 +181,7 @@ class DuelGroup:
         evaluate = objective(spec.function, shift)
         traces = [gesmr]
         for method in METHODS[1:]:
-            begin = partial(STRATEGIES[method], start, spec.std, spec.seed)
+            begin = partial(STRATEGIES[method], start, spec.sigma0, spec.seed)
             run_cmaes(begin, evaluate, 2)  # warms up
             count = partial(_times, tick, self._genes)
             traces.append(run_cmaes(begin, evaluate, spec.cmaes_generations, gesmr.seconds[-1], count))

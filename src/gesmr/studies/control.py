@@ -1,4 +1,8 @@
-"""The paper's control tasks (Appendix D): four tasks, eleven methods, five seeds, a hundred generations (claim 12)."""
+"""The paper's control tasks (Appendix D): four tasks, eleven methods, five seeds, a hundred generations (claim 12).
+
+A run's five episodes stay the same, and policies take the action they prefer. The authors' program samples actions and
+has fresh episodes at every evaluation (github.com/akarshkumar0101/evolved-neuroevolution): `fresh` runs, beside ours.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -18,7 +22,7 @@ from .functions import subset
 from .lanes import FIXED_RATES, METHODS, NUM_CHILDREN, ORACLES, Lanes, compile_for, shape
 from .reading import Reading
 
-GENERATIONS = 100
+GENERATIONS, SEEDS = 100, 5
 HELD_OUT = 100  # episodes, the same for all runs of a task
 REVISION = 2  # raised when the same specification would give other random draws
 _STEP = 25  # generations per call
@@ -27,7 +31,11 @@ _POPULATIONS_ON_A_CPU = 10  # at once: a minute or two of the longest task
 
 @dataclass(frozen=True)
 class ControlRun:
-    """One run of one method on one task. Runs of a seed share their first population and their episodes."""
+    """One run of one method on one task. Runs of a seed share their first population and their episodes.
+
+    In `fresh` runs actions are sampled, where there are a few to choose from, and every candidate has episodes of its
+    own at every evaluation.
+    """
 
     kind: ClassVar[str] = "control"
     task: str
@@ -36,6 +44,7 @@ class ControlRun:
     generations: int = GENERATIONS
     episodes: int = EPISODES
     init: str = UNIFORM
+    fresh: bool = False
     num_children: int = NUM_CHILDREN
     revision: int = REVISION
 
@@ -46,38 +55,50 @@ class ControlStudy:
     profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
 
     def specs(self, selection: Selection) -> Sequence[ControlRun]:
-        """`quick` has three seeds, half of the generations and no oracles."""
+        """`paper` has fresh runs too, without oracles; `quick` three seeds, half of the generations and no oracles."""
         selection.check(self.name, ("tasks", "methods", "seeds"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
         tasks = subset("tasks", selection.tasks, tuple(TASKS), TASKS)
         usual = tuple(method for method in METHODS if method not in ORACLES) if quick else METHODS
         methods = subset("methods", selection.methods, usual, METHODS)
-        seeds = selection.seeds_or(3 if quick else 5)
+        ranked = tuple(method for method in methods if method not in ORACLES)
+        seeds = selection.seeds_or(3 if quick else SEEDS)
         generations = GENERATIONS // 2 if quick else GENERATIONS
-        return [ControlRun(task, method, seed, generations) for task in tasks for method in methods for seed in seeds]
+        return [
+            ControlRun(task, method, seed, generations, fresh=fresh)
+            for fresh, chosen in ((False, methods), (True, () if quick else ranked))
+            for task in tasks
+            for method in chosen
+            for seed in seeds
+        ]
 
     def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
-        """Runs of one task and method together; on a GPU also those of all fixed rates. The longest episodes first."""
+        """Runs of one task and method together; on a GPU also those of all fixed rates.
+
+        The longest episodes first; fresh runs after the others.
+        """
         seeds_of: dict[tuple, list[int]] = defaultdict(list)
         for spec in specs:
             if isinstance(spec, ControlRun):
-                seeds_of[spec.task, spec.generations, spec.episodes, spec.init, spec.method].append(spec.seed)
+                what = spec.task, spec.generations, spec.episodes, spec.init, spec.fresh, spec.method
+                seeds_of[what].append(spec.seed)
         batches: dict[tuple, list[str]] = defaultdict(list)
         on_a_cpu = jax.default_backend() == "cpu"
         for (*what, method), seeds in seeds_of.items():
             family = "FMR" if method in FIXED_RATES and not (on_a_cpu and method == "OFMR") else method
             batches[(*what, family, tuple(seeds))].append(method)
-        groups = []
-        for (task, generations, episodes, init, _, seeds), methods in batches.items():
+        groups: list[ControlGroup] = []
+        for (task, generations, episodes, init, fresh, _, seeds), methods in batches.items():
             populations = populations_of(methods)
             most = max(1, memory // (populations * _memory_of_a_population(task, episodes)))
             if on_a_cpu:
                 most = min(most, max(1, _POPULATIONS_ON_A_CPU // populations))
             groups += [
-                ControlGroup(ControlTask(task, episodes, init), tuple(methods), part, generations)
+                ControlGroup(ControlTask(task, episodes, init, fresh), tuple(methods), part, generations)
                 for part in parts(seeds, most)
             ]
-        return sorted(groups, key=lambda group: -group.work)
+        groups.sort(key=lambda group: (group.task.fresh, -group.work))
+        return groups
 
 
 def _memory_of_a_population(task: str, episodes: int) -> int:
@@ -88,13 +109,25 @@ def _memory_of_a_population(task: str, episodes: int) -> int:
 
 @dataclass(frozen=True)
 class ControlTask:
-    """A control task for lanes that each have a key: of the first population, of the run and of its episodes."""
+    """A control task for lanes that each have a key: of the first population, of the run and of its episodes.
+
+    If `fresh`, episodes come from the run's key instead.
+    """
 
     name: str
     episodes: int = EPISODES
     init: str = UNIFORM
+    fresh: bool = False
     num_children: int = NUM_CHILDREN
     reading: Reading = Reading.TEXT
+
+    @property
+    def is_random(self) -> bool:
+        return self.fresh
+
+    @property
+    def sample(self) -> bool:
+        return self.fresh and TASKS[self.name].discrete
 
     @property
     def num_genes(self) -> int:
@@ -108,7 +141,7 @@ class ControlTask:
         return self.objective(shared, own).init(key, self.num_children + 1)
 
     def objective(self, shared: None, own: noise.Key) -> Control:
-        return get(self.name, self.episodes, own, init=self.init)
+        return get(self.name, self.episodes, own, init=self.init, sample=self.sample, apart=self.fresh)
 
     def tailored(self, populations: int) -> "ControlTask":
         return self
@@ -122,7 +155,7 @@ def control_lanes(seeds: Sequence[int]) -> Lanes:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The returns of a policy on episodes that no run has seen, `f[HELD_OUT]`."""
+    """The returns of a policy on episodes that no run has seen, `f[HELD_OUT]`; actions as the task has them."""
 
     task: ControlTask
 
@@ -130,7 +163,7 @@ class HeldOut:
         return compile_for(self.function, shape(self.task.num_genes))
 
     def function(self, policy: Array) -> Array:
-        return get(self.task.name).held_out(HELD_OUT).returns(policy)
+        return get(self.task.name, sample=self.task.sample).held_out(HELD_OUT).returns(policy)
 
 
 @dataclass(frozen=True)
@@ -143,13 +176,13 @@ class ControlGroup:
 
     @property
     def label(self) -> str:
-        return f"{self.task.name} {', '.join(self.methods)}"
+        return f"{self.task.name}{' fresh' if self.task.fresh else ''} {', '.join(self.methods)}"
 
     @property
     def specs(self) -> list[ControlRun]:
         task, generations = self.task, self.generations
         return [
-            ControlRun(task.name, method, seed, generations, task.episodes, task.init)
+            ControlRun(task.name, method, seed, generations, task.episodes, task.init, task.fresh)
             for method in self.methods
             for seed in self.seeds
         ]
@@ -172,7 +205,10 @@ class ControlGroup:
         return TASKS[self.task.name].steps / 200
 
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
-        """Returns, not values: `elite f[R, T]` over the run's own episodes, and of the best policy on others."""
+        """Returns, not values: `elite f[R, T]` over the run's own episodes, and of the best policy on others.
+
+        In fresh runs the first are those of the one evaluation that made a policy the best, and lucky.
+        """
         histories = self._batch.run(compiled, lambda work: tick(work * self._weight), control_lanes(self.seeds))
         assert histories.best is not None
         best = histories.best[:, -1]

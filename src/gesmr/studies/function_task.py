@@ -37,7 +37,11 @@ class FunctionTask:
     num_children: int = NUM_CHILDREN
     function: str | None = field(default=None, compare=False)
     only: str | None = None  # the one function it is for; None: any
-    reading: Reading = Reading.PRINT
+    reading: Reading = Reading.TEXT
+
+    @property
+    def is_random(self) -> bool:
+        return False
 
     @property
     def num_genes(self) -> int:
@@ -68,7 +72,7 @@ class AnyFunction:
     index: Any
     shift: Any
     only: str | None = static(default=None)
-    reading: Reading = static(default=Reading.PRINT)
+    reading: Reading = static(default=Reading.TEXT)
 
     def __call__(self, population: Array) -> Array:
         x = population - self.shift

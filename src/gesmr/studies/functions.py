@@ -207,7 +207,7 @@ class CostGroup:
 
     @property
     def programs(self) -> list[Program]:
-        task, count = FunctionTask(self.spec.dim), self.spec.runs
+        task, count = FunctionTask(self.spec.dim, reading=Reading.PRINT), self.spec.runs  # the programs of the study
         per_method = [(Enter(method, task, count), Advance(method, task, count)) for method in ("FMR", "GESMR")]
         return [First(task, count), *(program for pair in per_method for program in pair)]
 

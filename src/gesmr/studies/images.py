@@ -2,6 +2,10 @@
 
 A run's training images are drawn by its seed and stay the same; methods share them, and their first populations, seed
 by seed. The best network is scored on the whole test set along the way.
+
+The paper says neither how pixels are scaled nor how networks start. Ours is from 0 to 1 and uniform; the authors'
+program (github.com/akarshkumar0101/evolved-neuroevolution) standardises pixels, draws N(0, 0.1²) and trains on 5,000
+images: `AUTHORS`, which `paper` runs beside ours.
 """
 
 import threading
@@ -19,7 +23,7 @@ from jax import Array
 from .. import _checks, noise
 from ..problems import datasets
 from ..problems.images import Images, Scores, problem_of
-from ..problems.networks import INITIALISATIONS, SEEN, UNIFORM, ConvNet
+from ..problems.networks import INITIALISATIONS, NORMAL, SEEN, STANDARDISED, UNIFORM, UNIT, ConvNet
 from .base import Compiled, Group, Program, Selection, Spec, Tick
 from .batch import Batch, parts, populations_of
 from .functions import kept_generations, subset
@@ -29,6 +33,7 @@ from .reading import Reading
 SETS = tuple(datasets.SOURCES)
 MOST_IMAGES = 60_000
 PAPER_IMAGES, FEW_IMAGES = 5000, 1000
+OURS, AUTHORS = (UNIFORM, UNIT), (NORMAL, STANDARDISED)  # initialisation and pixels
 GENERATIONS = 1000  # T
 QUICK_GENERATIONS = 60
 QUICK_METHODS = ("FMR", "15MR", "SAMR", "GESMR")
@@ -48,6 +53,7 @@ class ImagesRun:
     images: int
     init: str
     generations: int
+    pixels: str = UNIT
     num_children: int = NUM_CHILDREN
     revision: int = REVISION
 
@@ -58,10 +64,10 @@ class ImagesStudy:
     profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
 
     def specs(self, selection: Selection) -> Sequence[ImagesRun]:
-        """`paper`: 5,000 images without oracles, 1,000 with them, and these on MNIST with the other initialisations.
+        """`paper`: 5,000 images as the authors ran it and as we do, 1,000 on MNIST with the other initialisations too.
 
-        `quick`: four methods, 1,000 images, fewer generations, one seed. A number of images or an initialisation that
-        is asked for is the only one.
+        Oracles have 1,000 images and come last. `quick`: four methods, 1,000 images, fewer generations, one seed. A
+        number of images or an initialisation that is asked for is the only one.
         """
         selection.check(self.name, ("tasks", "methods", "seeds", "images", "init"))
         quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
@@ -74,35 +80,38 @@ class ImagesStudy:
             number = FEW_IMAGES if selection.images is None else selection.images
             how = UNIFORM if selection.init is None else selection.init
             _checks.integer("images", number, 1, MOST_IMAGES)
-            plan = [(number, _checks.choice("init", how, tuple(INITIALISATIONS)), sets, ranked + oracles)]
+            plan = [(number, _checks.choice("init", how, tuple(INITIALISATIONS)), UNIT, sets, ranked + oracles)]
         else:
             plan = [
-                (FEW_IMAGES, UNIFORM, sets, ranked),
-                (PAPER_IMAGES, UNIFORM, sets, ranked),
-                (FEW_IMAGES, UNIFORM, sets, oracles),
-                *((FEW_IMAGES, how, sets[:1], ranked) for how in INITIALISATIONS if how != UNIFORM),
+                (PAPER_IMAGES, *AUTHORS, sets, ranked),
+                (PAPER_IMAGES, *OURS, sets, ranked),
+                (FEW_IMAGES, *OURS, sets, ranked),
+                *((FEW_IMAGES, how, UNIT, sets[:1], ranked) for how in INITIALISATIONS if how != UNIFORM),
+                (FEW_IMAGES, *OURS, sets, oracles),
             ]
         generations = QUICK_GENERATIONS if quick else GENERATIONS
         return [
-            ImagesRun(dataset, method, seed, number, how, generations)
-            for number, how, chosen_sets, methods in plan
+            ImagesRun(dataset, method, seed, number, how, generations, pixels)
+            for number, how, pixels, chosen_sets, methods in plan
             for dataset in chosen_sets
             for method in methods
             for seed in seeds
         ]
 
     def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
-        """Runs of one set, size, initialisation and method together; on a CPU, which they keep busy, seed by seed."""
+        """Runs that differ in their seeds together; on a CPU, which they keep busy, seed by seed. In order."""
         seeds_of: dict[tuple, list[int]] = defaultdict(list)
         for spec in specs:
             if isinstance(spec, ImagesRun):
-                seeds_of[spec.dataset, spec.images, spec.init, spec.generations, spec.method].append(spec.seed)
+                what = spec.dataset, spec.images, spec.init, spec.generations, spec.method, spec.pixels
+                seeds_of[what].append(spec.seed)
         groups: list[Group] = []
-        for (dataset, number, how, generations, method), seeds in seeds_of.items():
+        for (dataset, number, how, generations, method, pixels), seeds in seeds_of.items():
             task = ImagesTask(number, how)
             most = 1 if jax.default_backend() == "cpu" else memory // (task.memory * populations_of([method]))
             groups += [
-                ImagesGroup(dataset, task, generations, method, part) for part in parts(tuple(seeds), max(1, most))
+                ImagesGroup(dataset, task, generations, method, part, pixels)
+                for part in parts(tuple(seeds), max(1, most))
             ]
         return groups
 
@@ -122,6 +131,10 @@ class ImagesTask:
     init: str = UNIFORM
     num_children: int = NUM_CHILDREN
     reading: Reading = Reading.TEXT
+
+    @property
+    def is_random(self) -> bool:
+        return False
 
     @property
     def num_genes(self) -> int:
@@ -172,15 +185,16 @@ class ImagesGroup:
     generations: int
     method: str
     seeds: tuple[int, ...]
+    pixels: str = UNIT
     alone: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
-        return f"{self.dataset} {self.task.images} images {self.task.init} {self.method}"
+        return f"{self.dataset} {self.task.images} images {self.pixels} {self.task.init} {self.method}"
 
     @property
     def specs(self) -> list[ImagesRun]:
-        what = self.task.images, self.task.init, self.generations, self.task.num_children
+        what = self.task.images, self.task.init, self.generations, self.pixels, self.task.num_children
         return [ImagesRun(self.dataset, self.method, seed, *what) for seed in self.seeds]
 
     @property
@@ -203,13 +217,13 @@ class ImagesGroup:
     def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
         """The history, thinned, and the best network's loss and accuracy on the test set after every step."""
         keys = _keys(np.asarray(self.seeds, np.uint32))
-        lanes = Lanes(None, _training_data(self.dataset, self.task.images, keys), keys)
+        lanes = Lanes(None, _training_data(self.dataset, self.task.images, keys, self.pixels), keys)
         found = self._batch.run(compiled, lambda work: tick(work * self.task.images), lanes)
         assert found.best is not None
         calls = 1 if self.method == "LAMR-100" else STEP // self._batch.step  # that make up a step
         at_ends = np.concatenate([found.best[:, calls - 1 : -1 : calls], found.best[:, -1:]], axis=1)
         steps, networks = at_ends.shape[1], at_ends.reshape(-1, self.task.num_genes)
-        scores = compiled(self._score)(networks, _test_data(self.dataset))
+        scores = compiled(self._score)(networks, _test_data(self.dataset, self.pixels))
         kept = kept_generations(self.generations) - 1
         return {
             "elite": found.elite[:, kept].astype(np.float32),
@@ -240,13 +254,14 @@ def _loaded(dataset: str, part: str) -> datasets.Labelled:
     return datasets.load(dataset, part)
 
 
-def _test_data(dataset: str) -> Data:
-    problem = problem_of(_data(dataset, "test"))
+def _test_data(dataset: str, pixels: str) -> Data:
+    problem = problem_of(_data(dataset, "test"), pixels=pixels)
     return Data(problem.images, problem.labels)
 
 
-def _training_data(dataset: str, number: int, keys: Any) -> Data:
+def _training_data(dataset: str, number: int, keys: Any, pixels: str) -> Data:
     """Of each lane, those its key draws."""
     data = _data(dataset, "train")
-    problems = [problem_of(data, images=number, key=noise.Key(*pair)) for pair in zip(*keys, strict=True)]
+    runs = [noise.Key(*pair) for pair in zip(*keys, strict=True)]
+    problems = [problem_of(data, images=number, key=key, pixels=pixels) for key in runs]
     return Data(jnp.stack([p.images for p in problems]), jnp.stack([p.labels for p in problems]))

@@ -9,6 +9,7 @@ import threading
 import zlib
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -18,7 +19,7 @@ from jax import Array
 
 from .. import noise
 from ..controllers import PAPER_NAMES
-from ..evolve import evolve
+from ..evolve import OBJECTIVE, evolve
 from ..ga import GA, State
 from ..oracles import OFMR, with_rate
 from .masked import Setting
@@ -45,6 +46,11 @@ class Task(Hashable, Protocol):
     @property
     def reading(self) -> Reading: ...
 
+    @property
+    def is_random(self) -> bool:
+        """Whether values are draws, new in every generation."""
+        ...
+
     def shapes(self, lanes: int) -> tuple[Any, Any]:
         """Of what all lanes share, and of what each has of its own, with a first axis of `lanes`."""
         ...
@@ -53,8 +59,8 @@ class Task(Hashable, Protocol):
         """A lane's first population `f[N+1, d]`."""
         ...
 
-    def objective(self, shared: Any, own: Any) -> Callable[[Array], Array]:
-        """A lane's objective, from `f[n, d]` to `f[n]`."""
+    def objective(self, shared: Any, own: Any) -> Callable[..., Array]:
+        """A lane's objective, from `f[n, d]` to `f[n]`; of a key as well if the task is random."""
         ...
 
     def tailored(self, populations: int) -> "Task":
@@ -83,8 +89,9 @@ class First:
 
     def function(self, lanes: Lanes) -> tuple[Array, Array]:
         def first(own: Any, key: noise.Key) -> tuple[Array, Array]:
-            population = self.task.first(lanes.shared, own, key)
-            return population, self.task.objective(lanes.shared, own)(population)
+            population, objective = self.task.first(lanes.shared, own, key), self.task.objective(lanes.shared, own)
+            draws = noise.fold_in(key, OBJECTIVE, noise.BEFORE_THE_FIRST_GENERATION)
+            return population, objective(population, draws) if self.task.is_random else objective(population)
 
         return jax.vmap(first)(lanes.own, lanes.key)
 
@@ -174,7 +181,9 @@ class Advance:
     def function(self, states: State, lanes: Lanes) -> tuple[State, Array, Array, Array]:
         """The states after, the histories `f[ways · L, generations]` of elite value and mean log rate, and the mean log
         rate `f[ways · L]` that the next generation would use."""
-        run = self.task.reading.lamr.evolve if self.method == LAMR_NAME else evolve
+        run: Callable = self.task.reading.lamr.evolve if self.method == LAMR_NAME else evolve
+        if self.task.is_random:
+            run = partial(run, keyed=True)  # which looking ahead does not know
 
         def one(state: State, own: Any, setting: Setting | None) -> tuple[State, Array, Array, Array]:
             ga = ga_of(self.method, self.task, setting)

@@ -35,7 +35,7 @@ class Mutations:
 
 class MutationsStudy:
     name: ClassVar[str] = "mutations"
-    title: ClassVar[str] = "Mutations of one point at nine rates, and what they change"
+    title: ClassVar[str] = "Mutations of one point at nine rates, and what they change, claim 17"
     profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
 
     def specs(self, selection: Selection) -> Sequence[Mutations]:

@@ -39,15 +39,15 @@ class Trace(NamedTuple):
     stopped: str = ""  # pycma's reasons, if it stopped by itself
 
 
-def full_cmaes(start: np.ndarray, std: float, seed: int, population: int = POPULATION) -> Any:
+def full_cmaes(start: np.ndarray, sigma: float, seed: int, population: int = POPULATION) -> Any:
     """pycma's strategy at `start` f[d], with its defaults; MemoryError before it is made if d is too large."""
     check_memory(len(start), population)
-    return _strategy(start, std, seed, population, separable=False)
+    return _strategy(start, sigma, seed, population, separable=False)
 
 
-def separable_cmaes(start: np.ndarray, std: float, seed: int, population: int = POPULATION) -> Any:
+def separable_cmaes(start: np.ndarray, sigma: float, seed: int, population: int = POPULATION) -> Any:
     """pycma's strategy with a diagonal covariance matrix, at `start` f[d]."""
-    return _strategy(start, std, seed, population, separable=True)
+    return _strategy(start, sigma, seed, population, separable=True)
 
 
 STRATEGIES: dict[str, Callable[..., Any]] = {"CMA-ES": full_cmaes, "sep-CMA-ES": separable_cmaes}
@@ -91,7 +91,7 @@ def one_thread() -> Any:
     return extra("threadpoolctl").threadpool_limits(1, user_api="blas")
 
 
-def _strategy(start: np.ndarray, std: float, seed: int, population: int, separable: bool) -> Any:
+def _strategy(start: np.ndarray, sigma: float, seed: int, population: int, separable: bool) -> Any:
     """Draws come from a generator of its own: pycma would seed NumPy's global one, which threads share."""
     options = {
         "popsize": population,
@@ -100,7 +100,7 @@ def _strategy(start: np.ndarray, std: float, seed: int, population: int, separab
         "randn": np.random.RandomState(seed).randn,
         "verbose": -10,
     }
-    return extra("cma").CMAEvolutionStrategy(np.asarray(start, np.float64), std, options)
+    return extra("cma").CMAEvolutionStrategy(np.asarray(start, np.float64), sigma, options)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -154,10 +154,13 @@ def run_generations(strategy: Any, evaluate: Callable, count: int) -> None:
 
 
 def traced_memory(begin: Callable[[], Any], evaluate: Callable) -> int:
-    """Bytes NumPy and Python hold at the peak of a few generations."""
+    """Bytes NumPy and Python hold at the peak of a few generations, the decomposition of a full matrix among them."""
     tracemalloc.start()
     try:
-        run_generations(begin(), evaluate, 3)
+        strategy = begin()
+        run_generations(strategy, evaluate, 2)
+        strategy.sm.update_now(-1)  # in many dimensions it would be many generations before pycma does
+        run_generations(strategy, evaluate, 1)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
