@@ -128,6 +128,10 @@ def test_selections_narrow_it():
     )
     assert specs == [ImagesRun("mnist", method, seed, 60_000, "he", 1000) for method in ("GESMR", "OFMR")
                      for seed in (0, 1)]  # fmt: skip
+    both = STUDY.specs(Selection("paper", seeds=1, methods=("GESMR", "OFMR"), tasks=("mnist",), images=70))
+    assert [(s.method, s.images, s.init, s.pixels) for s in both] == [
+        ("GESMR", 70, "normal", "standardised"), ("GESMR", 70, "uniform", "unit"), ("OFMR", 70, "uniform", "unit"),
+    ]  # fmt: skip
     for wrong, says in (
         ({"images": 60_001}, "images must be an integer from 1 to 60000, got 60001"),
         ({"init": "zeros"}, "init must be one of 'uniform', 'he', 'normal', got 'zeros'"),

@@ -299,7 +299,7 @@ def test_half_is_not_most():
 def test_an_interval_of_times_on_both_sides_decides_nothing():
     decided = {claim.number: claim for claim in claims(paper_like(**{"cost": 1.1, "cost noise": 0.05}))}
     assert decided[14].verdict is Verdict.UNDECIDED
-    assert decided[14].found == "1.1 (1–1.2) at d = 100"
+    assert decided[14].found == "1.100 (1.000–1.200) at d = 100"
 
 
 def test_counts_have_intervals_over_seeds():

@@ -17,6 +17,7 @@ from gesmr.lab.claims import Verdict
 from gesmr.lab.runner import run
 from gesmr.lab.store import Store
 from gesmr.lab.theorem import VIEW, Results, SimulatedMinimum, SmallRates, decide, family_quantile, load
+from gesmr.lab.views import Options
 from gesmr.problems.functions import FORMULAS
 from gesmr.studies import Selection
 from gesmr.studies.theorem import (
@@ -270,7 +271,7 @@ def test_a_run_is_stored_and_shown(tmp_path):
     context = chapter.sections[0].context
     assert [len(table["rows"]) for table in context["tables"]] == [2, 2, 2]
     assert len(context["images"]) == 2
-    assert VIEW.claims(store)[0].verdict == Verdict.UNDECIDED
+    assert VIEW.claims(store, Options())[0].verdict == Verdict.UNDECIDED
 
 
 def test_of_two_computations_the_larger_one_counts(tmp_path):

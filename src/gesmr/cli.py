@@ -150,7 +150,7 @@ def reproduce(
     else:
         console.print(f"figures: {figures}, of the same runs as before", highlight=False, soft_wrap=True)
     if not (shifted or as_text):
-        console.print(claims.as_text(shown.view.claims(shown.store)))
+        console.print(claims.as_text(shown.view.claims(shown.store, shown.options)))
     console.print(f"report: {_report(directory)}", highlight=False, soft_wrap=True)
 
 
@@ -209,18 +209,32 @@ def compare(
 
 
 @_command(study_app, "claims")
-def decide_claims(profile: Profile = "quick", out: Out = None) -> None:
-    """Decide the paper's claims, each by its rule, from all studies that have been run."""
+def decide_claims(
+    profile: Profile = "quick",
+    seeds: OfSeeds = None,
+    shifted: Shifted = False,
+    as_text: AsText = False,
+    out: Out = None,
+    to: Annotated[Path | None, typer.Option(help="Write them to DIR/claims.json as well.", metavar="DIR")] = None,
+) -> None:
+    """Decide the paper's claims, each by its rule, from all studies that have been run.
+
+    Some seeds, moved optima or the paper's text: from the studies that have such, which is `functions`.
+    """
     from .lab import claims
     from .lab.registry import VIEWS
-    from .lab.store import Store
+    from .lab.store import Store, write_text
 
     directory = _directory(out, profile)
-    stores = {name: Store(directory / name) for name in VIEWS if (directory / name).is_dir()}
+    options = _options(shifted, as_text, seeds)
+    names = [name for name, view in VIEWS.items() if set(options.asked) <= set(view.options)]
+    stores = {name: Store(directory / name) for name in names if (directory / name).is_dir()}
     if not stores:
         raise LabError(f"{directory} holds no results; `gesmr study run` makes some")
-    decided = [claim for name, store in stores.items() for claim in VIEWS[name].claims(store)]
+    decided = [claim for name, store in stores.items() for claim in VIEWS[name].claims(store, options)]
     _console().print(claims.as_text(decided))
+    if to is not None:
+        write_text(to / "claims.json", claims.as_json(decided))
 
 
 @_command(study_app, "export")
@@ -409,17 +423,21 @@ def _open(
 ) -> _Shown:
     from .lab.registry import VIEWS
     from .lab.store import Store
-    from .lab.views import Options
 
     _study(name)
-    view, directory, chosen = VIEWS[name], _directory(out, profile), _seeds(seeds)
-    options = Options(shifted, tuple(rows or ()), as_text, range(chosen) if isinstance(chosen, int) else chosen)
-    asked = {"shifted": shifted, "as_text": as_text, "seeds": seeds is not None, "rows": bool(rows)}
-    for option, given in asked.items():
-        if given and option not in view.options:
+    view, directory, options = VIEWS[name], _directory(out, profile), _options(shifted, as_text, seeds, rows)
+    for option in options.asked:
+        if option not in view.options:
             flag = {"as_text": "as-text", "rows": "row"}.get(option, option)
             raise LabError(f"--{flag} means nothing to what the study {name} shows")
     return _Shown(name, view, Store(directory / name), directory, options)
+
+
+def _options(shifted: bool, as_text: bool, seeds: str | None, rows: list[str] | None = None) -> "Options":
+    from .lab.views import Options
+
+    chosen = _seeds(seeds)
+    return Options(shifted, tuple(rows or ()), as_text, range(chosen) if isinstance(chosen, int) else chosen)
 
 
 def _directory(out: Path | None, profile: str) -> Path:

@@ -73,7 +73,7 @@ class GESMR(HoldsLogRates):
 def default_groups(num_children: int) -> int:
     """K for groups of about eight children, and at least two of them.
 
-    Over populations of 12 to 2520 the best group had about that many, where √N groups lose up to orders of magnitude in
+    Over populations of 12 to 3200 the best group had about that many, where √N groups lose up to orders of magnitude in
     large populations; at the paper's N = 100 it can hardly be told from its K = 10 (docs/why.md, study `groups`).
     """
     return min(num_children, max(2, round(num_children / 8)))

@@ -1,12 +1,14 @@
 """A claim of the paper, decided by a rule."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table
+
+from .output import json_text
 
 
 class Verdict(StrEnum):
@@ -33,6 +35,10 @@ class Claim:
 def shortfall(**counts: tuple[int, int]) -> str:
     """What `Claim.short` says, given what there is and what the paper has: `seeds=(5, 40)`. Not less is not short."""
     return ", ".join(f"{there:,} of {paper:,} {what}" for what, (there, paper) in counts.items() if there < paper)
+
+
+def as_json(decided: Sequence[Claim]) -> str:
+    return json_text([asdict(claim) for claim in decided])
 
 
 def as_text(decided: Sequence[Claim]) -> Table:

@@ -142,11 +142,11 @@ def save(figure: Figure, path_without_suffix: Path | str, formats: Sequence[str]
 
 
 def save_small(figure: Figure, path: Path) -> None:
-    """Write the figure as a PNG of few colours, small enough to be kept beside code."""
+    """Write the figure as a PNG of 256 colours, small enough to be kept beside code."""
     drawn, data = io.BytesIO(), io.BytesIO()
     with style():
         figure.savefig(drawn, format="png", dpi=120, metadata=_NO_DATES["png"])
-    Image.open(drawn).convert("RGB").quantize(64).save(data, format="png", optimize=True)
+    Image.open(drawn).convert("RGB").quantize(256).save(data, format="png", optimize=True)
     _write(path, data)
 
 

@@ -3,7 +3,7 @@
 import base64
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .claims import Claim
+from .claims import Claim, as_json
 from .errors import LabError
 from .figures import save, save_small, style
 from .output import csv_text, json_text, machines, say
@@ -102,7 +102,7 @@ class StudyView(Generic[R]):
             save(figure, to / name)
         say(console, f"written to {to}: {', '.join(made)} (pdf, svg, png)")
 
-    def claims(self, store: Store) -> list[Claim]:
+    def claims(self, store: Store, options: Options) -> list[Claim]:
         return list(self.decide(self.results(store)))
 
     def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
@@ -122,7 +122,7 @@ class StudyView(Generic[R]):
             write_text(to / f"{table.name}.csv", table.csv())
         for name, (_, figure) in figures.items():
             save_small(figure, to / f"{name}.png")
-        write_text(to / "claims.json", json_text([asdict(claim) for claim in claims]))
+        write_text(to / "claims.json", as_json(claims))
         write_text(to / "provenance.json", json_text(provenance))
         captions = {name: caption for name, (caption, _) in figures.items()}
         page = _page(self, self.summary(results), claims, tables, captions, provenance)

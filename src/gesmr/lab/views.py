@@ -1,6 +1,6 @@
 """What a study can be asked to show."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -19,6 +19,11 @@ class Options:
     rows: tuple[str, ...] = ()
     as_text: bool = False
     seeds: range | None = None  # None: all there are
+
+    @property
+    def asked(self) -> list[str]:
+        """The names of those that differ from the defaults."""
+        return [field.name for field in fields(self) if getattr(self, field.name) != field.default]
 
     @property
     def suffix(self) -> str:
@@ -43,7 +48,7 @@ class View(Protocol):
         """Write the figures as PDF, SVG and PNG."""
         ...
 
-    def claims(self, store: Store) -> list[Claim]: ...
+    def claims(self, store: Store, options: Options) -> list[Claim]: ...
 
     def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Write the summaries that are worth keeping."""

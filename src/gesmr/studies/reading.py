@@ -12,8 +12,9 @@ optim.py and paper_meta.py). They differ in:
 | averages over generations | 0 … T, the first population included | 1 … T |
 | a generation's rates, in Table 3 | those in force after its update | those its children were made with |
 
-The last two are taken when tables are made: what is stored serves both (`functions.summary`). Images and control differ
-in more: see `images.py` and `control.py`.
+The last two are taken when tables are made: what is stored serves both (`functions.summary`). Both compute functions
+term by term as the paper prints them, in single precision. Images, control, groups and CMA-ES differ in more: see
+there.
 """
 
 from enum import StrEnum
@@ -28,6 +29,8 @@ from .._pytree import pytree
 from ..controllers import UCB, Controller, Feedback, Fixed, controller
 from ..controllers.bandit import Plays
 from ..oracles import LAMR, OFMR
+
+OFMR_NAME, LAMR_NAME = "OFMR", "LAMR-100"
 
 
 class Reading(StrEnum):
@@ -57,9 +60,6 @@ class Reading(StrEnum):
     @property
     def _ties(self) -> str:
         return "first" if self is Reading.PRINT else "random"
-
-
-OFMR_NAME, LAMR_NAME = "OFMR", "LAMR-100"
 
 
 class Late(NamedTuple):

@@ -215,7 +215,8 @@ def _cost(results: Results) -> Claim:
         ratios = [stats.ratio_of_medians(*results.seconds[dim].T[::-1]) for dim in dims]
         last = ratios[-1]
         holds = None if last.low <= _NEGLIGIBLE < last.high else last.high <= _NEGLIGIBLE
-        return holds, ", ".join(f"{ratio} at d = {dim}" for dim, ratio in zip(dims, ratios, strict=True))
+        said = [f"{r.value:.3f} ({r.low:.3f}–{r.high:.3f}) at d = {dim}" for dim, r in zip(dims, ratios, strict=True)]
+        return holds, ", ".join(said)
 
     return _claim(
         14,

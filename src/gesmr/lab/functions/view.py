@@ -1,8 +1,7 @@
 """What the command line shows of the study of test functions."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from rich import box
@@ -10,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ...studies.reading import Reading
-from ..claims import Claim
+from ..claims import Claim, as_json
 from ..errors import LabError
 from ..figures import save_small
 from ..output import csv_text, json_text, machines, say
@@ -26,7 +25,7 @@ from .tables import FunctionTable, as_csv, as_latex, as_markdown, as_text, numbe
 
 
 class FunctionsView:
-    options: ClassVar[tuple[str, ...]] = ("shifted", "as_text", "seeds", "rows")
+    options: tuple[str, ...] = ("shifted", "as_text", "seeds", "rows")
 
     def tables(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Print Tables 1–3; write each as CSV, Markdown and LaTeX, and the statistics of every comparison."""
@@ -57,8 +56,8 @@ class FunctionsView:
                 write_text(to / written[-1], _agreement_csv(cells))
         say(console, f"written to {to}: {', '.join(written)}")
 
-    def claims(self, store: Store) -> list[Claim]:
-        return claims(load(store))
+    def claims(self, store: Store, options: Options) -> list[Claim]:
+        return claims(_load(store, options))
 
     def figures(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Write curves of the chosen rows (`function,d,std`) and the overview of ranks as PDF, SVG and PNG."""
@@ -75,7 +74,7 @@ class FunctionsView:
         for table in made:
             write_text(to / f"{table.name}.csv", as_csv(table))
         write_text(to / "statistics.csv", statistics_csv(made))
-        write_text(to / "claims.json", json_text([asdict(claim) for claim in claims(results)]))
+        write_text(to / "claims.json", as_json(claims(results)))
         write_text(to / "provenance.json", json_text(_provenance(results, store)))
         save_small(figures.curves(results, [_row(text) for text in options.rows] or None), to / "curves.png")
         save_small(figures.overview(results), to / "overview.png")
