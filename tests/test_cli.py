@@ -82,6 +82,7 @@ def test_compare_all_tables_on_some_seeds(home, tmp_path):
     with (tmp_path / "agreement_table3.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [(line["method"], line["seeds"]) for line in lines] == [("FMR", "1"), ("GESMR", "1")] * 2
+    assert json.loads((tmp_path / "provenance.json").read_text())["seeds"] == [1, 1]
     code, _, said = gesmr(*command, "--seeds", "40-79")
     assert code == 2
     assert "no centred runs of seeds 40-79" in said

@@ -40,9 +40,9 @@ class FunctionsView:
     def compare(
         self, store: Store, options: Options, against: Path, table: int | None, to: Path, console: Console
     ) -> None:
-        """Print how far the tables agree with printed ones; write every cell as CSV."""
-        printed = printed_tables(against, table)
-        ours = {made.name: made for made in tables(_load(store, options), also_used=True)}
+        """Print how far the tables agree with printed ones; write every cell as CSV, and where the runs come from."""
+        printed, results = printed_tables(against, table), _load(store, options)
+        ours = {made.name: made for made in tables(results, also_used=True)}
         if missing := printed.keys() - ours.keys():
             raise LabError(f"there are no runs for {', '.join(sorted(missing))}")
         written = []
@@ -54,7 +54,8 @@ class FunctionsView:
                 _say_agreement(made, cells, printed[of], console)
                 written.append(f"agreement_{name}.csv")
                 write_text(to / written[-1], _agreement_csv(cells))
-        say(console, f"written to {to}: {', '.join(written)}")
+        write_text(to / "provenance.json", json_text(_provenance(results, store)))
+        say(console, f"written to {to}: {', '.join(written)}, provenance.json")
 
     def claims(self, store: Store, options: Options) -> list[Claim]:
         return claims(_load(store, options))
