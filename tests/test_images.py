@@ -258,9 +258,9 @@ def test_claim_11_by_its_rule(results, verdict):
 
 def test_claim_11_says_what_was_found_in_both_settings():
     (claim,) = decide(made_up(order("GESMR"), step=0.005) | authors(PAPERS))
-    theirs, ours = claim.found.split(". As we run it, it ")
+    theirs, ours = claim.found.split(". In our setting, it ")
     assert theirs.startswith(
-        "As the authors ran it, it holds: MNIST, 5,000 images: (a) yes, (b) yes; 15MR 0.520, GESMR 0.620, FMR 0.720"
+        "In the authors' setting, it holds: MNIST, 5,000 images: (a) yes, (b) yes; 15MR 0.520, GESMR 0.620, FMR 0.720"
     )
     assert "GESMR − FMR -0.100 (-0.123 to -0.077), GESMR − 15MR +0.100 (+0.077 to +0.123)" in theirs
     assert theirs.count("no significant difference from none") == 2
@@ -273,7 +273,7 @@ def test_claim_11_says_what_was_found_in_both_settings():
 def test_claim_11_on_fewer_images_says_so():
     (claim,) = decide(made_up(PAPERS, images=1000))
     assert (claim.verdict, claim.short) == (Verdict.HOLDS, "1,000 of 5,000 images")
-    assert claim.found.endswith("As the authors ran it, not all runs are there")
+    assert claim.found.endswith("In the authors' setting, not all runs are there")
     assert decide(authors(PAPERS) | made_up(PAPERS, images=1000))[0].short == ""
 
 
@@ -292,7 +292,7 @@ def test_the_table_of_places():
 def test_the_authors_setting_is_shown_beside_ours():
     specs = [ImagesRun("mnist", "GESMR", 0, 5000, *how) for how in (("uniform", 200), ("normal", 200, "standardised"))]
     results = load([stored(specs)])
-    assert [row.label for row in results] == ["MNIST, 5,000 images, as the authors ran it", "MNIST, 5,000 images"]
+    assert [row.label for row in results] == ["MNIST, 5,000 images, in the authors' setting", "MNIST, 5,000 images"]
     (table,) = make_tables(results)  # these starts are not compared: pixels differ too
     assert [row[2:4] for row in table.rows] == [("standardised", "normal"), ("unit", "uniform")]
     assert set(make_figures(results)) == {"images_curves_5000", "images_curves_authors"}
