@@ -219,3 +219,16 @@ def test_the_ga_takes_bounds_too():
     population = np.zeros((13, 3), np.float32)
     state, _ = gesmr.evolve(ga, problem, ga.init(0, population, problem(population)), 60)
     assert -3.0 <= float(state.best_fitness) < -2.9
+
+
+def test_bounds_without_a_number_between_them_are_refused():
+    """Single precision has steps of 128 there; a fixed variable is the nearest number."""
+    low, high = 1.7e9 + 10, 1.7e9 + 60
+    with pytest.raises(
+        ValueError, match=r"no float32 between low=1700000010.0 and high=1700000060.0 of variable 1.*64"
+    ):
+        gesmr.Optimizer(np.float32([0, 1.7e9]), bounds=[(-1, 1), (low, high)])
+    inside = gesmr.Optimizer(np.float64([0, low + 5]), bounds=[(-1, 1), (low, high)], dtype="float64").ask()
+    assert ((inside[:, 1] >= low) & (inside[:, 1] <= high)).all()
+    fixed = gesmr.Optimizer(np.float32([0, 0.1]), bounds=[(-1, 1), (0.1, 0.1)]).ask()
+    np.testing.assert_allclose(fixed[:, 1], 0.1, rtol=1e-6)

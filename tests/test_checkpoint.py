@@ -437,3 +437,35 @@ def test_killed_and_resumed_is_as_uninterrupted(tmp_path, kind, kills, generatio
     assert {path.name for path in tmp_path.iterdir()} <= {"script.py", "__pycache__", "run", "run.previous"}
     assert whole.startswith(f"{generations} {13 + 12 * generations} ")
     assert at_work >= kills * 0.6
+
+
+@pytest.mark.parametrize("fun", [by_jax, by_numpy])
+def test_limits_of_any_kind_of_number(tmp_path, fun):
+    """Numbers of NumPy and JAX, which JSON does not know."""
+    limits = {"maxiter": np.int64(7), "maxfun": jnp.int32(500), "target": jnp.float32(-1), "maxtime": np.float32(99)}
+    result = minimize(fun, checkpoint=tmp_path / "run", patience=np.int16(50), **limits)
+    assert result.nit == 7
+    assert minimize(fun, checkpoint=tmp_path / "run", resume=True, maxiter=9).nit == 9
+
+
+def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_result(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def remove_the_directory(r):
+        if home.exists():
+            home.rmdir()
+
+    with pytest.warns(RuntimeWarning, match="a checkpoint was not written, and the run goes on: .*cannot be written"):
+        result = minimize(checkpoint=gesmr.Checkpoint(home / "run", every=20), callback=remove_the_directory)
+    assert result.nit == 30
+
+
+def test_resuming_leaves_the_files_of_others_alone(tmp_path):
+    minimize(checkpoint=tmp_path / "run", maxiter=3)
+    ours = ["run.new", "run.new.4711-140000.partial"]
+    others = ["run.news", "run.new.csv", "run.newest", "run.new.4711.partial", "other.new"]
+    for name in (*ours, *others):
+        (tmp_path / name).write_text("something")
+    minimize(checkpoint=tmp_path / "run", resume=True, maxiter=5)
+    assert sorted(os.listdir(tmp_path)) == sorted(["run", "run" + PREVIOUS, *others])

@@ -620,3 +620,49 @@ def test_a_first_call_starts_within_three_seconds():
         "print(seen[0] - start)"
     )
     assert float(subprocess.check_output([sys.executable, "-c", code])) < 3.0
+
+
+def valued_with_a_key(x, key):
+    return jnp.sum((x - 1) ** 2)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_every_precision_has_the_same_number_of_parents(dtype):
+    """0.29 · 50 + ½ is 15 in single precision and just below in double. A function that is not noisy is given the
+    values of parents once more: nothing may change."""
+    options = {"popsize": 51, "truncation": 0.29, "dtype": dtype, "maxiter": 12, "keyed": True}
+    plain, again = (minimize(valued_with_a_key, reevaluate=how, **options) for how in ("none", "parents"))
+    np.testing.assert_allclose(again.mutation_rates, plain.mutation_rates, rtol=1e-5)
+    np.testing.assert_allclose(again.population, plain.population, rtol=1e-4, atol=1e-6)
+
+
+def test_a_callback_may_change_what_it_is_given():
+    seen = []
+
+    def spoil(r):
+        seen.append(r.x.copy())
+        r.x[:] = 1e9
+
+    options = {"patience": 2, "restarts": 3, "maxiter": 60}
+    result, untouched = minimize(callback=spoil, **options), minimize(**options)
+    assert result.restarts > 0
+    assert max(np.abs(x).max() for x in seen) < 1e3
+    np.testing.assert_array_equal(result.x, untouched.x)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"jit": 0}, r"jit must be True or False, got 0 \(int\)"),
+        ({"disp": "no"}, r"disp must be True or False, got 'no' \(str\)"),
+        ({"vectorized": 1}, "vectorized must be True or False"),
+        ({"keyed": "yes"}, "keyed must be True or False"),
+    ],
+)
+def test_switches_are_true_or_false(options, message):
+    with pytest.raises(TypeError, match=message):
+        minimize(by_jax, **options)
+
+
+def test_numpys_false_is_false():
+    assert minimize(by_jax, jit=np.False_, disp=np.False_).path == "python"

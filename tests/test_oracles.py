@@ -120,3 +120,17 @@ def test_among_equal_trials_any_rate_or_the_smallest(oracle):
     assert len(np.unique(any_rate)) > 1
     with pytest.raises(ValueError, match="ties must be one of 'random', 'first', got 'last'"):
         oracle(ties="last")
+
+
+@pytest.mark.parametrize("oracle", [gesmr.OFMR(grid=3), gesmr.LAMR(window=4, grid=3)])
+def test_oracles_keep_to_the_bounds(oracle):
+    """The minimum of a sum is at the lower corner: without bounds runs leave for minus infinity."""
+    ga = gesmr.GA(num_children=12, bounds=gesmr.Bounds(-0.1, 0.1))
+    population = jnp.full((13, 3), 0.05)
+
+    def objective(x):
+        return jnp.sum(x, axis=-1)
+
+    state, history = oracle.evolve(ga, objective, ga.init(0, population, objective(population)), 9)
+    assert np.abs(state.population).max() <= 0.1
+    assert float(history.elite[-1]) >= -0.3 - 1e-6

@@ -11,8 +11,10 @@ T = TypeVar("T")
 
 
 def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """`value` as an int, if it is one (numpy's count, booleans do not) within [low, high]."""
+    """`value` as an int, if it is one (NumPy's and JAX's count, booleans do not) within [low, high]."""
     accepted = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    if isinstance(value, jax.Array) and value.ndim == 0 and not isinstance(value, Tracer):
+        value = np.asarray(value)[()]
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} must be {accepted}, got {_show(value)}")
     if value < low or (high is not None and value > high):
@@ -60,6 +62,13 @@ def rate_range(low: Any, high: Any) -> None:
 def ordered(low: Any, high: Any) -> None:
     if not isinstance(low, Tracer) and not isinstance(high, Tracer) and np.any(np.asarray(low) > np.asarray(high)):
         raise ValueError(f"low must be at most high, got low={low} and high={high}")
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as a bool, if it is True or False (NumPy's count, 0 and 1 do not)."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {_show(value)}")
+    return bool(value)
 
 
 def choice(name: str, value: T, accepted: Sequence[T]) -> T:

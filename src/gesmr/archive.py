@@ -7,6 +7,7 @@ end of the zip archive holds the SHA-256 of all bytes before it.
 import hashlib
 import json
 import os
+import re
 import warnings
 import zipfile
 from pathlib import Path
@@ -72,10 +73,11 @@ def _digest(file: BinaryIO, size: int) -> bytes:
 
 
 def tidy(path: str | Path) -> None:
-    """Remove what a process that was killed while writing left behind."""
+    """Remove what a process that was killed while writing left behind, by the names that `write` gives."""
     path = Path(path)
+    ours = re.compile(re.escape(f"{path.name}.new") + r"(\.\d+-\d+\.partial)?")
     for left in path.parent.iterdir():
-        if left.name.startswith(f"{path.name}.new"):
+        if ours.fullmatch(left.name):
             left.unlink(missing_ok=True)
 
 

@@ -165,12 +165,18 @@ def _side(name: str, side: Any, dim: int, flatten: Any) -> np.ndarray:
 
 
 def _inward(low: np.ndarray, high: np.ndarray, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds in `dtype`, never wider than given; where nothing is left between, the nearest number."""
+    """The bounds in `dtype`, never wider than given; for a variable that is fixed, the nearest number."""
     with np.errstate(over="ignore"):
         inner_low, inner_high, nearest = low.astype(dtype), high.astype(dtype), low.astype(dtype)
         inner_low = np.where(inner_low < low, np.nextafter(inner_low, np.asarray(np.inf, dtype)), inner_low)
         inner_high = np.where(inner_high > high, np.nextafter(inner_high, np.asarray(-np.inf, dtype)), inner_high)
     nothing = inner_low > inner_high
+    if (lost := nothing & (low < high)).any():
+        at = int(np.argmax(lost))
+        raise ValueError(
+            f"bounds must leave something: there is no {np.dtype(dtype)} between low={low[at]} and high={high[at]} of "
+            f'variable {at}; dtype="float64" is finer'
+        )
     return np.where(nothing, nearest, inner_low), np.where(nothing, nearest, inner_high)
 
 

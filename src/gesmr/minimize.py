@@ -115,7 +115,7 @@ def minimize(
     if chunk is not None:
         _checks.integer("chunk", chunk, 1)
     kept = as_checkpoint(checkpoint)
-    watch = Watch(as_callbacks(callback), disp, kept)
+    watch = Watch(as_callbacks(callback), _checks.flag("disp", disp), kept)
     mesh = mesh_of(devices)
     found = read_if_resumed(kept, resume)
     if mesh is not None:
@@ -168,10 +168,9 @@ class _How:
 
     def settle(self, x0: Any, options: dict[str, Any]) -> tuple[Setup, Any]:
         """The setup, and what evaluates: a `Compiled`, or `Values`."""
-        if not isinstance(self.vectorized, bool) or not isinstance(self.keyed, bool):
-            raise TypeError(f"vectorized and keyed must be True or False, got {self.vectorized!r} and {self.keyed!r}")
-        if self.jit not in (None, True, False):
-            raise TypeError(f"jit must be None, True or False, got {self.jit!r}")
+        self.vectorized, self.keyed = _checks.flag("vectorized", self.vectorized), _checks.flag("keyed", self.keyed)
+        if self.jit is not None:
+            self.jit = _checks.flag("jit", self.jit)
         crew_of(self.workers)
         serial = is_serial(self.workers)
         if self.jit and not serial:

@@ -324,7 +324,7 @@ class Optimizer:
         value, row = self._best()
         success, status, message = stopping.verdict(stop, self._limits, value)
         with precision(self._setup.space.dtype):
-            x = self._setup.space.solution(row)
+            x = self._setup.space.solution(row.copy())  # the user's: what is kept must not change with it
         return OptimizeResult(
             x=x,
             fun=self._setup.sign * value,

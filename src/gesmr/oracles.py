@@ -1,5 +1,6 @@
 """Oracles: searches over whole runs that show what a well-chosen rate would have done. They look ahead."""
 
+import dataclasses
 from functools import partial
 from typing import Any, ClassVar
 
@@ -49,7 +50,7 @@ class _RateSearch:
         return with_rate(state, log_spaced(self.low, self.high, self.grid)[best])
 
     def _search_then_run(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
-        fixed_rate = GA(Fixed(), ga.num_children, ga.truncation)
+        fixed_rate = dataclasses.replace(ga, controller=Fixed())
 
         def final_value(trial: State) -> Array:
             return evolve(fixed_rate, objective, trial, generations)[0].best_fitness
@@ -73,7 +74,7 @@ class OFMR(_RateSearch):
     ties: str = static(default="random")
 
     def evolve(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
-        """As `gesmr.evolve`, with `ga`'s selection; its controller is not used."""
+        """As `gesmr.evolve`, with `ga`'s selection and bounds; its controller is not used."""
         return self._search_then_run(ga, objective, state, generations)
 
 

@@ -55,7 +55,8 @@ class Setup:
         controller = controllers.controller(self.controller, children) if named else self.controller
         if is_bounded_everywhere(self.bounds):
             controller = within(controller)
-        return GA(controller, children, self.truncation, self.bounds)
+        # A share that is a whole number of parents: it gives that number in any precision
+        return GA(controller, children, parents(self.truncation, children) / children, self.bounds)
 
     def key(self, run: int) -> noise.Key:
         return _key(np.uint32(self.seed & 0xFFFFFFFF), np.uint32(self.seed >> 32), np.uint32(run))
@@ -77,13 +78,13 @@ class Setup:
 
     def generation_cost(self, ga: GA) -> int:
         """Evaluations of a generation, at most."""
-        again = {"none": 0, "elite": 1, "parents": pool(ga) + 1}[self.reevaluate]
+        again = {"none": 0, "elite": 1, "parents": parents(ga.truncation, ga.num_children) + 1}[self.reevaluate]
         return self.repeats * (ga.num_children + again)
 
 
-def pool(ga: GA) -> int:
+def parents(truncation: Any, children: int) -> int:
     """From how many members parents are drawn: `selection.pool_size` as a number."""
-    return max(1, min(int(float(ga.truncation) * ga.num_children + 0.5), ga.num_children))
+    return max(1, min(int(float(truncation) * children + 0.5), children))
 
 
 def check(

@@ -15,7 +15,7 @@ from .evaluate import Compiled
 from .generation import first_state
 from .optimizer import Optimizer
 from .phases import First, Ran, Told
-from .setup import pool
+from .setup import parents
 from .space import cast, precision
 
 _LONGEST_CHUNK = 1024  # generations
@@ -126,7 +126,12 @@ class CompiledStep:
         batch_size = None if self._batch_size is None else min(self._batch_size, children)
         start = time.monotonic()
         rest = state._replace(population=None)  # type: ignore[arg-type]
-        options = checked.reevaluate, pool(optimizer._ga), batch_size, self._length
+        options = (
+            checked.reevaluate,
+            parents(optimizer._ga.truncation, optimizer._ga.num_children),
+            batch_size,
+            self._length,
+        )
         with uninterrupted():
             if self._spread is None:
                 data = self._objective, state.population, rest, counts, rules

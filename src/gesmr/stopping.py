@@ -22,12 +22,14 @@ class Limits:
     patience: int | None = None  # generations without a better value
 
     def __post_init__(self):
+        """Plain numbers, whatever they came as: they are written to checkpoints."""
         for name, low in (("maxiter", 0), ("maxfun", 1), ("patience", 1)):
             if getattr(self, name) is not None:
-                _checks.integer(name, getattr(self, name), low)
+                object.__setattr__(self, name, _checks.integer(name, getattr(self, name), low))
         for name in ("maxtime", "target"):
             if getattr(self, name) is not None:
-                _checks.number(name, getattr(self, name), 0.0 if name == "maxtime" else -np.inf)
+                low = 0.0 if name == "maxtime" else -np.inf
+                object.__setattr__(self, name, _checks.number(name, getattr(self, name), low))
 
     @property
     def generations(self) -> int | None:

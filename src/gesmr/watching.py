@@ -2,6 +2,7 @@
 
 import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -155,6 +156,9 @@ class Watch:
     def _save(self, optimizer: Optimizer) -> None:
         if self._kept is None:
             return
-        with uninterrupted():
-            optimizer.save(self._kept.path)
+        try:
+            with uninterrupted():
+                optimizer.save(self._kept.path)
+        except Exception as error:  # whatever it is, what has been found so far is worth more
+            warnings.warn(f"a checkpoint was not written, and the run goes on: {error}", RuntimeWarning, stacklevel=2)
         self._saved, self._saved_at = time.monotonic(), optimizer._progress.nit
