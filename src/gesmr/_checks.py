@@ -37,6 +37,8 @@ def real(name: str, value: Any, low: float = -np.inf, high: float = np.inf, *, o
     array = np.asarray(value)
     if array.dtype.kind not in "iuf" and not str(array.dtype).startswith(("bfloat", "float")):
         raise TypeError(f"{name} must be {accepted}, got {_show(value)}")
+    if array.size == 0:
+        raise ValueError(f"{name} must be {accepted}, got an empty array")
     array = array.astype(np.float64)
     inside = np.isfinite(array) & ((array > low) if open_low else (array >= low)) & (array <= high)
     if not inside.all():

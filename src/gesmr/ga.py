@@ -12,6 +12,7 @@ from . import _checks, noise, selection, storage
 from ._pytree import pytree, static
 from .bounds import Bounds
 from .controllers import GESMR, Controller, Feedback
+from .controllers.base import check_controller
 
 # The key of child i of generation t is that of the place (i, t); the rest of the randomness has places at the far end.
 _SELECTION, _CONTROLLER, _START = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np.uint32)
@@ -73,16 +74,13 @@ class GA:
     bounds: Bounds | None = None
 
     def __post_init__(self):
-        for method in ("init", "rates", "update", "log_rates"):
-            if isinstance(self.controller, str | type) or not hasattr(self.controller, method):
-                raise TypeError(
-                    "controller must be a controller object such as GESMR() or gesmr.controller('GESMR'), "
-                    f"got {self.controller!r}"
-                )
+        check_controller(self.controller)
         _checks.integer("num_children", self.num_children, 1)
         _checks.real("truncation", self.truncation, 0.0, 1.0)
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
             raise TypeError(f"bounds must be a gesmr.Bounds or None, got {self.bounds!r}")
+        if self.bounds is not None:
+            _checks.ordered(self.bounds.low, self.bounds.high)
 
     def init(self, key: Any, population: Any, fitness: Any) -> State:
         """Start from an evaluated population `f[N+1, d]`, `f[N+1]`, in the order given."""
@@ -114,6 +112,9 @@ class GA:
         If the objective is noisy and the parents were evaluated again beside their children, `parent_fitness f[N]`
         holds those values; the changes the controller sees are taken from them.
         """
+        for name, given, kind in (("state", state, State), ("proposal", proposal, Proposal)):
+            if not isinstance(given, kind):
+                raise TypeError(f"{name} must be the {kind.__name__} of this GA, got {type(given).__name__}")
         fitness = _finite_or_worst(_check_fitness(fitness, self.num_children))
         fitness = fitness.astype(state.fitness.dtype)
         if parent_fitness is None:

@@ -60,6 +60,15 @@ class Controller(Protocol[S]):
         ...
 
 
+def check_controller(controller: Any) -> None:
+    """Refuse what is no controller: a name, a class, or an object without a controller's methods."""
+    methods = ("init", "rates", "update", "log_rates")
+    if isinstance(controller, str | type) or not all(hasattr(controller, method) for method in methods):
+        raise TypeError(
+            f"controller must be a controller object such as GESMR() or gesmr.controller('GESMR'), got {controller!r}"
+        )
+
+
 class HoldsLogRates:
     """Base of controllers whose whole state is an array of log rates."""
 

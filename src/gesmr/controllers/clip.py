@@ -7,7 +7,7 @@ from jax import Array
 
 from .. import _checks, noise
 from .._pytree import pytree
-from .base import Controller, Feedback
+from .base import Controller, Feedback, check_controller
 
 
 @pytree
@@ -23,6 +23,7 @@ class Clip:
     high: Any = float("inf")
 
     def __post_init__(self):
+        check_controller(self.controller)
         _checks.real("low", self.low, 0.0, open_low=False)
         unbounded = isinstance(self.high, float) and self.high == float("inf")
         if not unbounded:
