@@ -212,7 +212,7 @@ def test_what_cannot_be_loaded_is_said_before_any_work(pool):
 
 def test_workers_that_slow_a_run_down_are_warned_about(pool):
     said: list[str] = []
-    for _ in range(5):  # on a busy machine a function may seem to take as long as the rest
+    for _ in range(30):  # on a busy machine a function may seem to take as long as the rest
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             minimize(workers=pool, maxiter=20)
