@@ -109,6 +109,7 @@ def test_the_kernels_compute_the_same(parameters, images, outputs, monkeypatch, 
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The Pallas Triton backend is deprecated:DeprecationWarning")  # JAX 0.12
 def test_the_kernels_can_be_lowered_for_cuda():
     """To Triton, with no GPU at hand; with lanes and trials of an oracle, which become part of the grid."""
 
