@@ -1,15 +1,19 @@
 """MNIST and Fashion-MNIST: found, checked, downloaded from a server that misbehaves, and what is said if they are not.
 
-The server is a real one on this machine; the files are the sample in tests/data.
+The server is a real one on this machine, with a certificate of its own; the files are the sample in tests/data.
 """
 
 import gzip
+import hashlib
 import http.server
+import ssl
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
+import tracemalloc
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,62 +27,95 @@ IMAGES = "t10k-images-idx3-ubyte.gz"
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves the sample. It ends the next `times` answers after `cut` bytes; `wrong` is sent in place of any file."""
+    """Serves the sample. It ends the next `times` answers after `cut` bytes; `wrong` is sent in place of any file, over
+    and over if it is `endless`, and `elsewhere` is where it says that everything has moved to.
+    """
 
-    def __init__(self):
+    def __init__(self, certificate=None):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.cut, self.times, self.wrong, self.ranges, self.delay = None, 0, None, True, 0.0
-        self.asked = []
+        self.cut, self.times, self.wrong, self.endless, self.elsewhere, self.delay = None, 0, None, False, None, 0.0
+        self.asked, self.sent = [], 0
         self.lock = threading.Lock()
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.server_address[1]}/"
 
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_address[1]}/"
+    def handle_error(self, *_):
+        """Who does not like what they get, or from whom, ends the connection."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         server = self.server
         with server.lock:
-            server.asked.append((self.path, self.headers.get("Range")))
+            server.asked.append(self.path)
             cut = server.times > 0
             server.times -= cut
         time.sleep(server.delay)
+        if server.elsewhere:
+            self.send_response(302)
+            self.send_header("Location", f"{server.elsewhere}{self.path.lstrip('/')}")
+            return self.end_headers()
         file = SAMPLE / self.path.lstrip("/")
         if not file.is_file():
             return self.send_error(404)
-        data, start = server.wrong or file.read_bytes(), 0
-        if (wanted := self.headers.get("Range")) and server.ranges:
-            start = int(wanted.removeprefix("bytes=").removesuffix("-"))
-            if start >= len(data):
-                return self.send_error(416)
-        self.send_response(206 if start else 200)
-        self.send_header("Content-Length", str(len(data) - start))
+        data = server.wrong or file.read_bytes()
+        self.send_response(200)
+        if not server.endless:
+            self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        self.wfile.write(data[start:][: server.cut] if cut else data[start:])
+        self.send(data[: server.cut] if cut else data)
+        while server.endless and server.sent < ENDLESS:
+            self.send(data)
+
+    def send(self, data):
+        self.wfile.write(data)
+        self.server.sent += len(data)
 
     def log_message(self, *_):
         pass
 
 
-@pytest.fixture
-def server(monkeypatch, tmp_path):
-    """A mirror of the sample, an empty cache, and no patience."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.delenv("GESMR_DATA", raising=False)
-    monkeypatch.setattr(_download, "WAITS", (0.01, 0.01))
-    with Server() as server:
+ENDLESS = 100_000_000  # bytes, in which the tests end
+
+
+@contextmanager
+def running(server):
+    with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        source = sample_source("mnist")
-        monkeypatch.setitem(datasets.SOURCES, "mnist", replace_mirrors(source, f"{server.url}mnist/"))
         yield server
         server.shutdown()
         thread.join()
 
 
-def replace_mirrors(source, *mirrors):
-    return datasets.Source(source.name, mirrors, source.files)
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A key and its certificate for this machine, in one file."""
+    path = tmp_path_factory.mktemp("certificate") / "both.pem"
+    request = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=gesmr -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*request.split(), "-keyout", path, "-out", f"{path}.public"], check=True, capture_output=True)
+    with path.open("a") as both:
+        both.write(path.with_name("both.pem.public").read_text())
+    return path
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path, certificate):
+    """A mirror of the sample that is trusted, an empty cache, and no patience."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.delenv("GESMR_DATA", raising=False)
+    monkeypatch.setattr(_download, "WAITS", (0.01, 0.01))
+    with running(Server(certificate)) as server:
+        use_mirrors(monkeypatch, f"{server.url}mnist/")
+        yield server
+
+
+def use_mirrors(monkeypatch, *mirrors):
+    monkeypatch.setitem(datasets.SOURCES, "mnist", replace(sample_source("mnist"), mirrors=mirrors))
 
 
 def cached(name):
@@ -105,15 +142,27 @@ def test_the_whole_sets_and_their_samples():
                 np.testing.assert_array_equal(few, whole[: len(few)])
 
 
+FILES = [file for source in datasets.SOURCES.values() for part in datasets.PARTS for file in source.files[part]]
+
+
 def test_the_digests():
     """Their first digits, noted down independently."""
-    first = [file.sha256[:16] for source in datasets.SOURCES.values() for part in datasets.PARTS
-             for file in source.files[part]]  # fmt: skip
-    assert first == [
+    assert [file.content.sha256[:16] for file in FILES] == [
         "ba891046e6505d7a", "65a50cbbf4e906d7", "0fa7898d509279e4", "ff7bcfd416de3373",
         "c59f468a2f672dc8", "bad3541b69d91243", "5b4141f0afbad91e", "0402a96d92fd2663",
     ]  # fmt: skip
-    assert {len(file.sha256) for s in datasets.SOURCES.values() for files in s.files.values() for file in files} == {64}
+    assert [file.packed.sha256[:16] for file in FILES] == [
+        "440fcabf73cc546f", "3552534a0a558bbe", "8d422c7b0a1c1c79", "f7ae60f92e00ec6d",
+        "3aede38d61863908", "a04f17134ac03560", "346e55b948d973a9", "67da17c76eaffca5",
+    ]  # fmt: skip
+    assert {len(known.sha256) for file in FILES for known in (file.packed, file.content)} == {64}
+
+
+def test_mirrors_are_asked_over_https():
+    assert {mirror.partition("://")[0] for source in datasets.SOURCES.values() for mirror in source.mirrors} == {
+        "https"
+    }
+    assert all(mirror.endswith("/") for source in datasets.SOURCES.values() for mirror in source.mirrors)
 
 
 def test_the_sample_is_small():
@@ -149,8 +198,9 @@ def test_files_may_be_decompressed(sample, monkeypatch, tmp_path):  # noqa: F811
     ("damage", "says"),
     [
         (lambda data: data[:-50], "it cannot be decompressed"),
-        (lambda data: gzip.compress(gzip.decompress(data)[:-1]), "its content has SHA-256 "),
-        (lambda data: b"<html>not found</html>", "its content has SHA-256 "),
+        (lambda data: gzip.compress(gzip.decompress(data)[:-1]), "its content has 156,815 bytes and SHA-256 "),
+        (lambda data: gzip.compress(b"x" + gzip.decompress(data)), "its content has more than 156,816 bytes"),
+        (lambda data: b"<html>not found</html>", "its content has 22 bytes and SHA-256 "),
     ],
 )
 def test_a_damaged_file_is_named(sample, monkeypatch, tmp_path, damage, says):  # noqa: F811
@@ -158,6 +208,25 @@ def test_a_damaged_file_is_named(sample, monkeypatch, tmp_path, damage, says):  
     monkeypatch.setenv("GESMR_DATA", str(tmp_path))
     with pytest.raises(DatasetError, match=f"{path} is damaged or not mnist's: {says}"):
         datasets.load("mnist", "test")
+
+
+def test_a_file_may_be_compressed_otherwise(sample, monkeypatch, tmp_path):  # noqa: F811
+    whole = datasets.load("mnist", "test")
+    for name in (IMAGES, LABELS):
+        place(tmp_path, name, gzip.compress(gzip.decompress((SAMPLE / "mnist" / name).read_bytes()), 1))
+    monkeypatch.setenv("GESMR_DATA", str(tmp_path))
+    np.testing.assert_array_equal(datasets.load("mnist", "test").images, whole.images)
+
+
+def test_no_more_is_decompressed_than_there_should_be(sample, monkeypatch, tmp_path):  # noqa: F811
+    place(tmp_path, IMAGES, gzip.compress(bytes(50_000_000)))
+    monkeypatch.setenv("GESMR_DATA", str(tmp_path))
+    tracemalloc.start()
+    with pytest.raises(DatasetError, match="its content has more than 156,816 bytes"):
+        datasets.load("mnist", "test")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 5_000_000
 
 
 @pytest.mark.parametrize(
@@ -188,34 +257,10 @@ def test_a_download_is_kept(server, capsys):
     assert files_in_cache() == [IMAGES, LABELS]
 
 
-def test_a_broken_connection_is_continued(server):
+def test_a_broken_connection_is_tried_again(server):
     server.cut, server.times = 10_000, 2
-    datasets.load("mnist", "test")
-    assert [wanted for path, wanted in server.asked if path.endswith(IMAGES)] == [None, "bytes=10000-", "bytes=20000-"]
-
-
-def test_what_another_process_left_is_continued(server):
-    whole = (SAMPLE / "mnist" / IMAGES).read_bytes()
-    cached(IMAGES).parent.mkdir(parents=True)
-    cached(f"{IMAGES}.partial").write_bytes(whole[:5000])
-    cached(f"{LABELS}.partial").write_bytes((SAMPLE / "mnist" / LABELS).read_bytes())  # all of it: the server says 416
     assert len(datasets.load("mnist", "test").images) == 200
-    assert [wanted for _, wanted in server.asked] == [
-        "bytes=5000-",
-        f"bytes={(SAMPLE / 'mnist' / LABELS).stat().st_size}-",
-    ]
-    assert files_in_cache() == [IMAGES, LABELS]
-
-
-def test_a_server_without_ranges_starts_again(server):
-    server.ranges, server.cut, server.times = False, 10_000, 1
-    assert len(datasets.load("mnist", "test").images) == 200
-
-
-def test_a_partial_file_of_something_else_is_thrown_away(server):
-    cached(IMAGES).parent.mkdir(parents=True)
-    cached(f"{IMAGES}.partial").write_bytes(b"x" * 100)
-    assert len(datasets.load("mnist", "test").images) == 200
+    assert server.asked == [f"/mnist/{IMAGES}"] * 3 + [f"/mnist/{LABELS}"]
 
 
 def test_a_damaged_file_in_the_cache_is_replaced(server):
@@ -224,25 +269,72 @@ def test_a_damaged_file_in_the_cache_is_replaced(server):
     assert len(datasets.load("mnist", "test").images) == 200
 
 
-def test_wrong_content_is_never_used(server):
-    server.wrong = gzip.compress(b"something else")
-    with pytest.raises(DatasetError, match="its content has SHA-256"):
+def redated(data):
+    """The same content in another file: gzip's header has a date."""
+    return data[:4] + b"\1\2\3\4" + data[8:]
+
+
+@pytest.mark.parametrize("damage", [lambda data: gzip.compress(b"something else"), redated])
+def test_another_file_is_refused_before_it_is_decompressed(server, damage):
+    server.wrong = damage((SAMPLE / "mnist" / IMAGES).read_bytes())
+    found = hashlib.sha256(server.wrong).hexdigest()[:16]
+    with pytest.raises(DatasetError, match=f"{IMAGES}: it has {len(server.wrong):,} bytes and SHA-256 {found}…, not "):
         datasets.load("mnist", "test")
     assert files_in_cache() == []
 
 
+def test_a_download_ends_where_the_file_should(server):
+    server.wrong, server.endless = bytes(1_000_000), True
+    size = (SAMPLE / "mnist" / IMAGES).stat().st_size
+    with pytest.raises(DatasetError, match=f"{IMAGES}: it has more than {size:,} bytes"):
+        datasets.load("mnist", "test")
+    assert len(server.asked) == 3
+    assert server.sent < ENDLESS // 2  # what the network had room for, three times
+    assert files_in_cache() == []
+
+
+def test_http_is_refused(server, monkeypatch):
+    with running(Server()) as plain:
+        use_mirrors(monkeypatch, f"{plain.url}mnist/")
+        with pytest.raises(DatasetError, match=f"only https is accepted, not {plain.url}mnist/{IMAGES}"):
+            datasets.load("mnist", "test")
+    assert plain.asked == []
+
+
+def test_http_is_refused_where_a_redirect_leads(server):
+    with running(Server()) as plain:
+        server.elsewhere = plain.url
+        with pytest.raises(DatasetError, match=f"only https is accepted, not {plain.url}mnist/{IMAGES}"):
+            datasets.load("mnist", "test")
+    assert plain.asked == []
+    assert len(server.asked) == 3
+
+
+def test_redirects_to_https_are_followed(server, certificate):
+    with running(Server(certificate)) as other:
+        server.elsewhere = other.url
+        assert len(datasets.load("mnist", "test").images) == 200
+    assert other.asked == [f"/mnist/{IMAGES}", f"/mnist/{LABELS}"]
+
+
+def test_a_server_that_nobody_vouches_for_is_refused(server, monkeypatch):
+    monkeypatch.delenv("SSL_CERT_FILE")
+    with pytest.raises(DatasetError, match="CERTIFICATE_VERIFY_FAILED"):
+        datasets.load("mnist", "test")
+    assert server.asked == []
+
+
 def test_the_next_mirror_is_tried(server, monkeypatch):
-    source = replace_mirrors(datasets.SOURCES["mnist"], f"{server.url}nothing/", f"{server.url}mnist/")
-    monkeypatch.setitem(datasets.SOURCES, "mnist", source)
+    use_mirrors(monkeypatch, f"{server.url}nothing/", f"{server.url}mnist/")
     assert len(datasets.load("mnist", "test").images) == 200
 
 
 def test_what_to_do_without_a_connection(server, monkeypatch):
-    monkeypatch.setitem(datasets.SOURCES, "mnist", replace_mirrors(sample_source("mnist"), "http://127.0.0.1:9/"))
+    use_mirrors(monkeypatch, "https://127.0.0.1:9/")
     with pytest.raises(DatasetError) as error:
         datasets.load("mnist")
     message = str(error.value)
-    assert message.startswith("mnist is not on this machine and cannot be downloaded (http://127.0.0.1:9/train-images")
+    assert message.startswith("mnist is not on this machine and cannot be downloaded (https://127.0.0.1:9/train-images")
     assert "Connection refused" in message
     for name in ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz", IMAGES, LABELS):
         assert name in message
@@ -257,22 +349,17 @@ def test_a_cache_that_cannot_be_written(server, monkeypatch, tmp_path):
 
 
 DOWNLOAD = """
-import sys
-sys.path.insert(0, {tests!r})
 from pathlib import Path
-from gesmr.problems._download import download
-print(len(download([{url!r}], Path({target!r}), lambda path: path.read_bytes())))
+from gesmr.problems._download import Known, download
+download([{url!r}], Path({target!r}), {known!r})
 """
 
 
 def test_two_processes_download_once(server, tmp_path):
-    size = (SAMPLE / "mnist" / IMAGES).stat().st_size
-    code = DOWNLOAD.format(
-        tests=str(Path(__file__).parent), url=f"{server.url}mnist/{IMAGES}", target=str(tmp_path / "both" / IMAGES)
-    )
+    file, target = datasets.SOURCES["mnist"].files["test"][0], tmp_path / "both" / IMAGES
+    code = DOWNLOAD.format(url=f"{server.url}mnist/{IMAGES}", target=str(target), known=file.packed)
     server.delay = 1.0  # so that both want it at the same time
-    command = [sys.executable, "-c", code]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=120)[0].strip() for process in processes]
-    assert said == [str(size)] * 2
+    processes = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in processes] == [0, 0]
+    assert target.read_bytes() == (SAMPLE / "mnist" / IMAGES).read_bytes()
     assert len(server.asked) == 1

@@ -344,7 +344,7 @@ def test_the_command_says_where_to_put_images(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("gesmr.problems._download.WAITS", ())
     for name, source in datasets.SOURCES.items():
-        closed = datasets.Source(name, ("http://127.0.0.1:9/",), source.files)
+        closed = datasets.Source(name, ("https://127.0.0.1:9/",), source.files)
         monkeypatch.setitem(datasets.SOURCES, name, closed)
     result = CliRunner().invoke(cli.app, ["study", "run", "images", "--out", str(tmp_path / "out"), "--seeds", "1"])
     assert result.exit_code == 2

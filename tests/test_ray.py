@@ -1,5 +1,6 @@
 """Evaluation on a real Ray cluster of two nodes, on this machine; one of them is killed."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -13,7 +14,7 @@ import pytest
 import gesmr
 import misbehaving
 from gesmr import _ray
-from test_workers import INNOCENT, SPHERES, assert_same, lines_to_copy, minimize, values, wait_until
+from test_workers import INNOCENT, SPHERES, Program, assert_same, lines_to_copy, minimize, values, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]  # to start programs
 pytest.importorskip("ray")
@@ -64,6 +65,46 @@ def hasty(nodes, actors):
     """The same, with one actor that does not have much time, and half a CPU, for which there is room."""
     with gesmr.Ray(nodes.address, cpus=0.5, actors=1, timeout=1.0) as hasty:
         yield hasty
+
+
+OUR_OWN = """
+import json, os, stat, tempfile
+from pathlib import Path
+from gesmr import _ray
+
+_ray._found_here = lambda: False  # whatever else runs on this machine
+os.umask(0)
+with _ray.connected(num_cpus=1, object_store_memory=10**8) as ray:
+    import psutil  # Ray has it
+
+    @ray.remote
+    class Actor:
+        def ready(self):
+            pass
+
+    actor = Actor.remote()
+    ray.get(actor.ready.remote())
+    ours = {os.getpid(), *(program.pid for program in psutil.Process().children(recursive=True))}
+    listen = [
+        (psutil.Process(connection.pid).name(), connection.laddr.ip)
+        for connection in psutil.net_connections("tcp")
+        if connection.pid in ours and connection.status == psutil.CONN_LISTEN
+    ]
+    modes = {path.name[:10]: stat.S_IMODE(path.stat().st_mode) for path in Path(tempfile.gettempdir()).iterdir()}
+print(json.dumps((listen, modes)))
+"""
+
+
+def test_a_cluster_of_our_own_is_private(tmp_path):
+    """It listens on the loopback interface alone, and other users cannot look into its directory."""
+    program = Program(tmp_path, source=OUR_OWN)
+    out, err, status = program.finish()
+    program.assert_nothing_left()
+    assert status == 0, err
+    listen, modes = json.loads(out)
+    assert {"gcs_server", "raylet", "ray::Actor"} <= {name for name, _ in listen}
+    assert {address for _, address in listen} <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}
+    assert modes == {"gesmr-ray-": 0o700}
 
 
 def test_results_are_those_of_no_workers(actors):

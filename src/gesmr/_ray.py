@@ -42,8 +42,8 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
 
     None, "ray" and "auto" join the cluster of this machine (RAY_ADDRESS, or one that `ray start` has started), or start
     one that lives as long as the block. Other addresses are joined. `options` are those of `ray.init`, such as num_cpus
-    for a cluster that is started or runtime_env for any. If this process is connected already, that connection is used
-    and kept.
+    for a cluster that is started or runtime_env for any. One that is started listens on the loopback interface alone
+    and keeps its files in a private directory. If this process is connected already, that connection is used and kept.
     """
     if address is not None and not is_address(address):
         raise ValueError(
@@ -61,9 +61,11 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
             _join(ray, str(address), options)
         elif not _found_here() or not _joined(ray, options):
             directory = _Directory()
-            defaults = {"include_dashboard": False, "_temp_dir": directory.path}
+            inside = f"{directory.path}/r"  # Ray lets everybody into the one it is given
+            defaults = {"include_dashboard": False, "_temp_dir": inside}
             try:
-                ray.init(address="local", **{**_QUIET, **defaults, **options})
+                with _loopback():
+                    ray.init(address="local", **{**_QUIET, **defaults, **options})
             except BaseException:
                 directory.remove()
                 raise
@@ -75,8 +77,25 @@ def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
             directory.remove()
 
 
+@contextmanager
+def _loopback() -> Iterator[None]:
+    """A cluster started within the block listens at 127.0.0.1 alone.
+
+    That is Ray's way on macOS and Windows, which this switches on; from `_node_ip_address` it takes no loopback.
+    """
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    usual = getattr(constants, "ENABLE_RAY_CLUSTER", None)
+    if usual is None:
+        warnings.warn("this version of Ray listens on all interfaces: docs/workers.md", RuntimeWarning, stacklevel=2)
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = usual
+
+
 class _Directory:
-    """Where a cluster of our own keeps its files. It and they go with this process, however it ends."""
+    """Where a cluster of our own keeps its files, private. It and they go with this process, however it ends."""
 
     def __init__(self):
         usual = tempfile.gettempdir()

@@ -1,13 +1,15 @@
 """MNIST and Fashion-MNIST from their IDX files.
 
 Looked for in `$GESMR_DATA/NAME`, then in the user's cache, then downloaded there. Nothing is used before its SHA-256
-is the right one: results of different machines are of the same images.
+is the right one: results of different machines are of the same images. What is downloaded has the right one before it
+is decompressed; files that are there may be compressed otherwise, or not at all.
 """
 
 import gzip
-import hashlib
 import os
 import zlib
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _checks
-from ._download import DownloadError, download
+from ._download import Known, download
 
 PARTS = ("train", "test")
 _GZIP = b"\x1f\x8b"
@@ -33,7 +35,8 @@ class Labelled(NamedTuple):
 
 class File(NamedTuple):
     name: str
-    sha256: str  # of the decompressed content
+    packed: Known  # as it is downloaded
+    content: Known  # decompressed
 
 
 @dataclass(frozen=True)
@@ -45,17 +48,18 @@ class Source:
     files: dict[str, tuple[File, File]]  # images and labels of each part
 
 
-def _files(train_images: str, train_labels: str, test_images: str, test_labels: str) -> dict[str, tuple[File, File]]:
-    return {
-        "train": (
-            File("train-images-idx3-ubyte.gz", train_images),
-            File("train-labels-idx1-ubyte.gz", train_labels),
-        ),
-        "test": (
-            File("t10k-images-idx3-ubyte.gz", test_images),
-            File("t10k-labels-idx1-ubyte.gz", test_labels),
-        ),
-    }
+_SIZES = {  # of the content
+    "train-images-idx3-ubyte.gz": 16 + 60_000 * 28 * 28,
+    "train-labels-idx1-ubyte.gz": 8 + 60_000,
+    "t10k-images-idx3-ubyte.gz": 16 + 10_000 * 28 * 28,
+    "t10k-labels-idx1-ubyte.gz": 8 + 10_000,
+}
+
+
+def _files(packed: Sequence[Known], content: Sequence[str]) -> dict[str, tuple[File, File]]:
+    rows = zip(_SIZES.items(), packed, content, strict=True)
+    files = [File(name, known, Known(size, sha256)) for (name, size), known, sha256 in rows]
+    return {"train": (files[0], files[1]), "test": (files[2], files[3])}
 
 
 SOURCES = {
@@ -66,20 +70,39 @@ SOURCES = {
             "https://storage.googleapis.com/cvdf-datasets/mnist/",
         ),
         _files(
-            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+            packed=(
+                Known(9_912_422, "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"),
+                Known(28_881, "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c"),
+                Known(1_648_877, "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6"),
+                Known(4_542, "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6"),
+            ),
+            content=(
+                "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+                "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+                "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+                "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+            ),
         ),
     ),
     "fashion-mnist": Source(
         "fashion-mnist",
-        ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+        (
+            "https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
+            "https://fashion-mnist.s3.eu-central-1.amazonaws.com/",
+        ),
         _files(
-            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+            packed=(
+                Known(26_421_880, "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84"),
+                Known(29_515, "a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845"),
+                Known(4_422_102, "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073"),
+                Known(5_148, "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5"),
+            ),
+            content=(
+                "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+                "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+                "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+                "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+            ),
         ),
     ),
 }
@@ -119,40 +142,31 @@ def parse_idx(content: bytes, name: str = "it") -> np.ndarray:
 
 def _content(source: Source, file: File) -> bytes:
     """The file's decompressed content, from the first place that has it."""
-
-    def checked(path: Path) -> bytes:
-        """ValueError if it is not the file that is wanted."""
-        content = _decompressed(path)
-        if (found := hashlib.sha256(content).hexdigest()) != file.sha256:
-            raise ValueError(f"its content has SHA-256 {found[:16]}…, not {file.sha256[:16]}…")
-        return content
-
     if given := os.environ.get("GESMR_DATA"):
         for path in (Path(given) / source.name / file.name, Path(given) / source.name / Path(file.name).stem):
             if path.is_file():
                 try:
-                    return checked(path)
+                    return _decompressed(path, file.content)
                 except ValueError as error:
                     raise DatasetError(f"{path} is damaged or not {source.name}'s: {error}") from error
     cached = cache_directory() / source.name / file.name
+    with suppress(OSError, ValueError):  # absent, or damaged: downloaded in its place
+        return _decompressed(cached, file.content)
     try:
-        return checked(cached)
-    except (OSError, ValueError):
-        pass  # absent, or damaged: downloaded in its place
-    try:
-        return download([f"{mirror}{file.name}" for mirror in source.mirrors], cached, checked)
-    except (DownloadError, OSError) as error:
+        download([f"{mirror}{file.name}" for mirror in source.mirrors], cached, file.packed)
+        return _decompressed(cached, file.content)
+    except (OSError, ValueError) as error:
         raise DatasetError(_instructions(source, str(error))) from error
 
 
-def _decompressed(path: Path) -> bytes:
-    data = path.read_bytes()
-    if not data.startswith(_GZIP):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"it cannot be decompressed ({str(error) or type(error).__name__})") from error
+def _decompressed(path: Path, content: Known) -> bytes:
+    """ValueError if it is not the content that is wanted."""
+    with path.open("rb") as file:
+        packed = file.peek(2).startswith(_GZIP)
+        try:
+            return content.read(gzip.GzipFile(fileobj=file) if packed else file, "its content")
+        except (EOFError, OSError, zlib.error) as error:
+            raise ValueError(f"it cannot be decompressed ({str(error) or type(error).__name__})") from error
 
 
 def _instructions(source: Source, reason: str) -> str:
