@@ -50,6 +50,30 @@ def raises_stubbornly(x):
     raise StubbornError(1, 2)
 
 
+class UnspeakableError(Exception):
+    """Has no text."""
+
+    def __str__(self):
+        raise ValueError("no text")
+
+    __repr__ = __str__
+
+
+def raises_unspeakably(x):
+    raise UnspeakableError
+
+
+class ImmovableError(Exception):
+    """Cannot even be packed."""
+
+    def __reduce__(self):
+        raise ValueError("stays here")
+
+
+def raises_immovably(x):
+    raise ImmovableError("too heavy")
+
+
 def exits(x):
     sys.exit(3)
 
@@ -113,14 +137,21 @@ def spinning(x, rounds):
 
 
 class Unloadable:
-    """Is sent, and cannot be loaded."""
+    """Is sent, and does something else, such as to raise an error, when it is loaded."""
+
+    def __init__(self, does=None, *how):
+        self.does, self.how = does or _refuse, how
 
     def __call__(self, x):
         return 0.0
 
     def __reduce__(self):
-        return (_refuse, ())
+        return (self.does, self.how)
 
 
 def _refuse():
     raise ImportError("not here")
+
+
+def kill_this(number):
+    os.kill(os.getpid(), number)

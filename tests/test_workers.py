@@ -1,8 +1,12 @@
 """Evaluation by processes: the same values, and what happens when workers fail."""
 
 import concurrent.futures
+import contextlib
+import importlib
+import math
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,13 +24,14 @@ import gesmr
 import misbehaving
 from gesmr import space
 from gesmr.plain import PlainValues
-from gesmr.workers import Pool
+from gesmr.workers import Pool, crew
 from misbehaving import BAD, asleep, sphere
 from refusals import assert_refused
 
 ROWS = np.arange(40.0).reshape(20, 2)  # the bad one is the eighth
 SPHERES = np.sum(ROWS**2, axis=1)
 INNOCENT = ROWS[:, 0] != BAD
+LARGE = np.ones((4, 200_000))  # more than a process takes that does not listen
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +47,32 @@ def hasty():
         yield pool
 
 
-def values(workers, fun, *args, on_error="raise"):
-    """What evaluates, and the values of ROWS."""
-    by = PlainValues(fun, args, space.of(ROWS[0])[0], workers=workers, on_error=on_error)
-    return by, by(ROWS)
+def values(workers, fun, *args, on_error="raise", rows=ROWS, **options):
+    """What evaluates, and the values of candidates."""
+    by = PlainValues(fun, args, space.of(rows[0])[0], workers=workers, on_error=on_error, **options)
+    return by, by(rows)
+
+
+@contextlib.contextmanager
+def within(seconds):
+    """A block that is cut off, rather than to hang."""
+
+    def cut_off(*_):
+        pytest.fail(f"not within {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, cut_off)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def stop(pool):
+    """As SIGSTOP does: its processes neither read nor answer."""
+    for worker in pool._team.transport._workers:
+        os.kill(worker.process.pid, signal.SIGSTOP)
 
 
 def minimize(fun=sphere, x0=(1.0, 2.0, 3.0), **options):
@@ -121,6 +148,31 @@ def test_exceptions_that_cannot_be_sent_come_back_as_text(pool):
         values(pool, misbehaving.raises_stubbornly)
 
 
+@pytest.mark.parametrize("workers", [None, "pool"])
+def test_exceptions_without_a_text_are_named(pool, workers):
+    workers = pool if workers else None
+    with pytest.raises(misbehaving.UnspeakableError):
+        values(workers, misbehaving.raises_unspeakably)
+    by, found = values(workers, misbehaving.raises_unspeakably, on_error="worst")
+    assert (by.errors, by.first_error) == (len(ROWS), "UnspeakableError (whose text cannot be had)")
+    assert np.isnan(found).all()
+
+
+def test_exceptions_without_a_text_are_named_for_all_candidates_at_once():
+    by, _ = values(None, misbehaving.raises_unspeakably, on_error="worst", vectorized=True)
+    assert by.first_error == "UnspeakableError (whose text cannot be had)"
+
+
+def test_exceptions_that_cannot_be_packed_come_back_as_text(pool):
+    with pytest.raises(gesmr.WorkerError, match="fun raised ImmovableError: too heavy"):
+        values(pool, misbehaving.raises_immovably)
+
+
+def test_what_keeps_fun_from_loading_is_named_even_without_a_text(pool):
+    with within(60), pytest.raises(gesmr.WorkerError, match=r"a worker cannot load fun: UnspeakableError \(whose text"):
+        values(pool, misbehaving.Unloadable(misbehaving.raises_unspeakably, 0))
+
+
 def test_a_worker_that_wants_to_exit_ends_the_program_as_it_would_without(pool):
     with pytest.raises(SystemExit):
         values(pool, misbehaving.exits)
@@ -175,6 +227,31 @@ def test_a_candidate_that_always_hangs_is_given_up(hasty, tmp_path):
     assert (tmp_path / "calls").read_text() == "xxx"
 
 
+def test_a_stopped_worker_is_replaced_when_time_is_up(hasty):
+    """Its candidate is too large to be sent to somebody who does not listen."""
+    by, _ = values(hasty, sphere, rows=LARGE)
+    stop(hasty)
+    with within(60):
+        np.testing.assert_array_equal(by(LARGE), [200_000.0] * 4)
+    assert by.errors == 0
+
+
+def test_ctrl_c_works_while_nobody_listens(pool):
+    """Without a timeout a stopped process is waited for."""
+    by, _ = values(pool, sphere, rows=LARGE)
+    stop(pool)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        with within(60), pytest.raises(KeyboardInterrupt):
+            by(LARGE)
+    finally:
+        timer.cancel()
+        signal.signal(signal.SIGINT, before)
+    np.testing.assert_array_equal(values(pool, sphere)[1], SPHERES)
+
+
 @pytest.mark.slow
 def test_programs_that_fun_has_started_end_with_their_worker(hasty, tmp_path):
     values(hasty, misbehaving.starts_a_program, tmp_path / "programs", on_error="worst")
@@ -208,6 +285,40 @@ def test_what_cannot_be_loaded_is_said_before_any_work(pool):
         with pytest.raises(gesmr.WorkerError, match="a worker cannot load fun: ImportError: not here"):
             by(ROWS)
     np.testing.assert_array_equal(values(pool, sphere)[1], SPHERES)
+
+
+@pytest.mark.parametrize(
+    ("does", "why"),
+    [
+        ((os._exit, 3), "exited with status 3"),
+        pytest.param((misbehaving.kill_this, signal.SIGSEGV), "was killed by SIGSEGV", marks=pytest.mark.slow),
+    ],
+)
+def test_a_function_that_kills_whoever_loads_it_is_given_up(pool, does, why):
+    values(pool, sphere)
+    match = f"a worker could not be started, 3 times in a row: its process {why} while it was loading fun"
+    with within(120), pytest.raises(gesmr.WorkerError, match=match):
+        values(pool, misbehaving.Unloadable(*does))
+    np.testing.assert_array_equal(values(pool, sphere)[1], SPHERES)
+
+
+def test_a_module_that_ends_workers_when_it_is_imported_is_given_up(pool, tmp_path, monkeypatch):
+    source = "import multiprocessing, os\nif multiprocessing.parent_process():\n    os._exit(3)\ndef fun(x): pass\n"
+    (tmp_path / "deadly.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with within(120), pytest.raises(gesmr.WorkerError, match="exited with status 3 while it was loading fun"):
+        values(pool, importlib.import_module("deadly").fun)
+
+
+def test_a_function_that_takes_too_long_to_load_is_given_up(monkeypatch):
+    monkeypatch.setattr(crew, "_LOADING_SECONDS", 1.0)
+    match = "3 times in a row: it has not loaded fun within 1 s"
+    with Pool(2, timeout=0.5) as pool, within(120), pytest.raises(gesmr.WorkerError, match=match):
+        values(pool, misbehaving.Unloadable(time.sleep, 1000))
+
+
+def test_how_long_loading_may_take():
+    assert [Pool(timeout=timeout).patience for timeout in (None, 1.0, 120.0)] == [math.inf, 60.0, 120.0]
 
 
 def test_workers_that_slow_a_run_down_are_warned_about(pool):
@@ -270,6 +381,18 @@ def test_executors_and_pools_of_the_standard_library():
         assert_same(minimize(workers=pool.map), expected)
 
 
+@pytest.mark.slow
+def test_executors_survive_exceptions_that_cannot_be_sent():
+    """Unpacking one would break the executor."""
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        with pytest.raises(gesmr.WorkerError, match="fun raised StubbornError: 1 and 2"):
+            values(executor, misbehaving.raises_stubbornly)
+        with pytest.raises(misbehaving.UnspeakableError):
+            values(executor, misbehaving.raises_unspeakably)
+        by, _ = values(executor, misbehaving.raises_unspeakably, on_error="worst")
+    assert by.first_error == "UnspeakableError (whose text cannot be had)"
+
+
 # The docs
 
 
@@ -305,6 +428,22 @@ def test_a_cluster_that_does_not_answer_is_an_error():
     pytest.importorskip("ray")
     with pytest.raises(ConnectionError, match="no Ray cluster answers at"):
         minimize(workers="127.0.0.1:1")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+def test_actors_give_up_what_kills_them_while_they_load_it(monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.setattr(crew, "_LOADING_SECONDS", 2.0)
+    with gesmr.Ray(actors=1, cpus=0.5, timeout=1.0, num_cpus=1, object_store_memory=10**8) as actors:
+        values(actors, sphere)
+        with within(120), pytest.raises(gesmr.WorkerError, match="3 times in a row: its actor died while it was load"):
+            values(actors, misbehaving.Unloadable(os._exit, 3))
+        with within(120), pytest.raises(gesmr.WorkerError, match="3 times in a row: it has not loaded fun within 2 s"):
+            values(actors, misbehaving.Unloadable(time.sleep, 1000))
+        with pytest.raises(misbehaving.UnspeakableError):
+            values(actors, misbehaving.raises_unspeakably)
+        np.testing.assert_array_equal(values(actors, sphere)[1], SPHERES)
 
 
 # Leaks

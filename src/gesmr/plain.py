@@ -9,7 +9,9 @@ import numpy as np
 
 from .setup import real_values
 from .space import Space
-from .workers import crew_of, is_serial, map_of
+from .workers import crew_of, described, is_serial, map_of, sendable
+
+Outcome = tuple[float, str | None]  # a value, or NaN and what was raised
 
 
 class PlainValues:
@@ -26,7 +28,7 @@ class PlainValues:
         batch_size: int | None = None,
         on_error: str = "raise",
         repeats: int = 1,
-        known: tuple[np.ndarray, float] | None = None,
+        known: tuple[np.ndarray, Outcome] | None = None,
         why: str = "",
     ):
         self._crew = crew_of(workers)
@@ -38,7 +40,7 @@ class PlainValues:
         else:
             self._objective = self._crew.pack(self._call)
         self._space, self._vectorized, self._batch_size, self._repeats = space, vectorized, batch_size, repeats
-        self._known = known  # a row whose value has been computed already
+        self._known = known  # a row for which fun has been called already
         self.errors, self.first_error = 0, None
         where = "vectorized" if vectorized else f"{self._crew}" if self._crew else "mapped"
         how = "python" if is_serial(workers) and not vectorized else f"python, {where}"
@@ -59,10 +61,11 @@ class PlainValues:
         values = np.full(len(rows), np.nan)
         missing = np.ones(len(rows), bool)
         if self._known is not None:
-            row, value = self._known
+            row, (value, error) = self._known
             at = np.flatnonzero((rows == row).all(axis=1))[:1]
             values[at], missing[at] = value, False
             self._known = None
+            self._note([error] if error is not None and len(at) else [])
         wanted = rows if missing.all() else rows[missing]
         values[missing] = self._in_batches(wanted) if self._vectorized else self._one_by_one(wanted)
         return values
@@ -95,24 +98,35 @@ class _Call:
 
     def __init__(self, fun: Callable, args: tuple, space: Space, on_error: str):
         self.fun, self.args, self.space, self.on_error = fun, args, space, on_error
+        self._sent = False
 
-    def __call__(self, row: np.ndarray) -> tuple[float, str | None]:
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state, _sent=True)
+
+    def __call__(self, row: np.ndarray) -> Outcome:
         try:
             x = row.copy() if self.space.is_vector else self.space.solution(row)
             return number(self.fun(x, *self.args)), None
         except Exception as error:
             if self.on_error == "raise":
+                if self._sent and (other := sendable(error)) is not error:
+                    raise other from error
                 raise
-            return np.nan, f"{type(error).__name__}: {error}"
+            return np.nan, described(error)
 
     def many(self, rows: np.ndarray) -> tuple[np.ndarray, str | None]:
         try:
             values = self.fun(self.space.stacked(rows.copy()), *self.args)
-            return real_values("what fun returns", values, len(rows), "float64"), None
+            return returned(values, len(rows)), None
         except Exception as error:
             if self.on_error == "raise":
                 raise
-            return np.full(len(rows), np.nan), f"{type(error).__name__}: {error}"
+            return np.full(len(rows), np.nan), described(error)
+
+
+def returned(values: Any, n: int) -> np.ndarray:
+    """What a vectorized function gave for n candidates, as `f64[n]`."""
+    return real_values("what fun returns", values, n, "float64")
 
 
 def number(value: Any) -> float:

@@ -4,6 +4,17 @@ from .choice import crew_of, is_serial, map_of
 from .crew import Crew
 from .processes import Pool
 from .rays import Ray
-from .sending import WorkerError, from_worker
+from .sending import WorkerError, described, from_worker, sendable
 
-__all__ = ["Crew", "Pool", "Ray", "WorkerError", "crew_of", "from_worker", "is_serial", "map_of"]
+__all__ = [
+    "Crew",
+    "Pool",
+    "Ray",
+    "WorkerError",
+    "crew_of",
+    "described",
+    "from_worker",
+    "is_serial",
+    "map_of",
+    "sendable",
+]

@@ -1,5 +1,6 @@
 """Workers that evaluate populations, whatever they are: started once, given the objective once, closed at the end."""
 
+import math
 import threading
 import time
 import warnings
@@ -11,11 +12,12 @@ import numpy as np
 from .. import _checks
 from .._signals import uninterrupted
 from .schedule import Answer, Schedule
-from .sending import WorkerError, pack, unpack_exception
+from .sending import WorkerError, described, pack, unpack_exception
 
 _LOOK = 0.25  # seconds between looks at who is late
 _JUDGED = 10  # populations after which workers may be found slower than none
 _STARTS = 3  # times a worker may fail to start in a row
+_LOADING_SECONDS = 60.0  # for loading an objective, or `timeout` if that is longer
 
 
 class Ready(NamedTuple):
@@ -42,6 +44,8 @@ class Refused(NamedTuple):
 
 
 class Unstarted(NamedTuple):
+    """A worker is not there, or died or took too long while it was loading the objective."""
+
     worker: Hashable
     why: str
     final: bool = False  # whether trying again is of no use
@@ -73,6 +77,11 @@ class Transport(Protocol):
     def close(self) -> None: ...
 
 
+def unloaded(seconds: float) -> str:
+    """Why a worker was ended that had so many for loading the objective."""
+    return f"it has not loaded fun within {seconds:g} s (a longer timeout gives it as long as that)"
+
+
 class Evaluated(NamedTuple):
     values: np.ndarray  # f64[n]; NaN where there is an error
     errors: dict[int, str]
@@ -90,6 +99,11 @@ class Crew:
         self.held = False  # by a `with` block
         self._team: _Team | None = None
         self._busy = threading.Lock()
+
+    @property
+    def patience(self) -> float:
+        """Seconds that loading the objective may take."""
+        return math.inf if self.timeout is None else max(self.timeout, _LOADING_SECONDS)
 
     def _connect(self) -> Transport:
         raise NotImplementedError
@@ -218,14 +232,15 @@ class _Team:
                     self.sound, self._objective = True, None
                     error = unpack_exception(why)
                     raise WorkerError(
-                        f"a worker cannot load fun: {type(error).__name__}: {error}; what it needs must be importable "
-                        "there (in a session without a file, pip install cloudpickle sends it along)"
+                        f"a worker cannot load fun: {described(error)}; what it needs must be importable there (in a "
+                        "session without a file, pip install cloudpickle sends it along)"
                     ) from error
                 case Unstarted(worker, why, final):
                     self._ready.discard(worker)
                     self._failed_starts += 1
                     if final or self._failed_starts >= _STARTS:
-                        raise WorkerError(f"a worker could not be started: {why}")
+                        often = "" if final else f", {self._failed_starts} times in a row"
+                        raise WorkerError(f"a worker could not be started{often}: {why}")
 
     def _end_overdue(self) -> None:
         for worker, why in self._schedule.overdue(time.monotonic()):

@@ -2,27 +2,34 @@
 
 import multiprocessing
 import os
+import pickle
+import selectors
 import signal
+import socket
+import struct
 import sys
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import numpy as np
 
 from .. import _checks
 from .._signals import uninterrupted
-from .crew import Answered, Crew, Event, Lost, Ready, Refused, Transport, Unstarted
+from .crew import Answered, Crew, Event, Lost, Ready, Refused, Transport, Unstarted, unloaded
 from .remote import Evaluator
 
 _NAME = "gesmr worker"
+_Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _GRAIN = 0.002
 _CLOSING_SECONDS = 2.0  # for workers to end by themselves
 _MOST = 1024
+_LENGTH = struct.Struct("!Q")  # before each thing that a worker says
+_PART = 1 << 16  # bytes read at a time
 _UNGUARDED = 77  # exit status of a worker that was about to start workers
 _GUARD = (
     "every worker runs the script that uses workers up to there, and must not start workers itself; put what the "
@@ -33,7 +40,8 @@ _GUARD = (
 class Pool(Crew):
     """Processes of this machine, as many as there are CPUs by default.
 
-    timeout: seconds a candidate may take; then its process is ended.
+    timeout: seconds a candidate may take, with sending it; then its process is ended. A process that takes longer than
+        that, and than a minute, to load the function is ended too.
     tries: how often a candidate is tried that processes die of, or that takes too long.
     chunk: candidates sent at a time, by default found out from how long they take.
     """
@@ -48,7 +56,7 @@ class Pool(Crew):
         return f"{self.processes} processes"
 
     def _connect(self) -> Transport:
-        return _Processes(self.processes)
+        return _Processes(self.processes, self.patience)
 
 
 def cpus() -> int:
@@ -57,31 +65,74 @@ def cpus() -> int:
 
 
 class _Worker:
-    """One process, seen from here."""
+    """One process, seen from here. Nothing waits for it: it may be stopped in the middle of a message."""
 
     def __init__(self, context: Any):
-        self.connection, theirs = context.Pipe()
+        self.socket, theirs = socket.socketpair()
+        self.socket.setblocking(False)
         self.process = context.Process(target=_work, args=(theirs,), name=_NAME)
         with _without_interrupts():
             self.process.start()
         theirs.close()
-        self.state = "starting"  # then "loading", "idle" and "busy"
+        self.state = "starting"  # then "idle", "loading" and "busy"
+        self.unsent: deque[memoryview] = deque()
+        self.since = 0.0  # when it last took something
+        self._heard = bytearray()
+
+    def tell(self, message: bytes) -> None:
+        self.unsent.append(memoryview(message))
+        self.since = time.monotonic()
+        self.send_on()
+
+    def send_on(self) -> None:
+        """As much as it takes by now."""
+        with suppress(OSError):  # it takes no more, or has died, which `hear` says
+            while self.unsent:
+                rest = self.unsent[0][self.socket.send(self.unsent[0]) :]
+                self.since = time.monotonic()
+                if rest:
+                    self.unsent[0] = rest
+                else:
+                    self.unsent.popleft()
+
+    def hear(self) -> tuple[list[tuple], bool]:
+        """What it has said by now, and whether it is there to say more."""
+        alive = False
+        try:
+            while part := self.socket.recv(_PART):
+                self._heard += part
+        except BlockingIOError:
+            alive = True
+        except OSError:
+            pass
+        return list(iter(self._message, None)), alive
+
+    def _message(self) -> tuple | None:
+        """The first that is complete."""
+        if len(self._heard) < _LENGTH.size:
+            return None
+        end = _LENGTH.size + _LENGTH.unpack_from(self._heard)[0]
+        if len(self._heard) < end:
+            return None
+        message = pickle.loads(self._heard[_LENGTH.size : end])
+        del self._heard[:end]
+        return message
 
     def kill(self) -> None:
         """End it and what it has started, whatever they do."""
         _kill_group(self.process)
         self.process.join()
-        self.connection.close()
+        self.socket.close()
 
 
 class _Processes:
     grain = _GRAIN
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, patience: float):
         here = multiprocessing.current_process()
         if here.name == _NAME and getattr(here, "_inheriting", False):
             sys.exit(_UNGUARDED)  # a worker, in the middle of importing the script
-        self.size = size
+        self.size, self._patience = size, patience
         self._context = multiprocessing.get_context("spawn")
         self._objective: tuple[int, bytes] | None = None
         self._workers: list[_Worker] = []
@@ -95,24 +146,22 @@ class _Processes:
 
     def load(self, objective: bytes) -> None:
         number = 1 if self._objective is None else self._objective[0] + 1
-        self._objective = (number, objective)
+        self._objective = (number, pickle.dumps((number, objective)))
         for worker in self._workers:
             if worker.state != "starting":
-                self._send(worker, self._objective)
+                self._load(worker)
 
     def send(self, worker: _Worker, number: int, rows: np.ndarray) -> None:
-        rows = np.ascontiguousarray(rows)
         worker.state = "busy"
-        with suppress(OSError):  # it has died: `wait` says so
-            worker.connection.send((number, rows.shape, rows.dtype.str))
-            worker.connection.send_bytes(rows.reshape(-1).view(np.uint8).data)
+        worker.tell(pickle.dumps((number, rows), pickle.HIGHEST_PROTOCOL))
 
     def wait(self, seconds: float) -> list[Event]:
-        by_handle = {}
-        for worker in self._workers:
-            by_handle[worker.connection] = by_handle[worker.process.sentinel] = worker
-        found = {id(by_handle[handle]): by_handle[handle] for handle in wait(list(by_handle), seconds)}
-        return [event for worker in found.values() for event in self._events(worker)]
+        with _Selector() as selector:
+            for worker in self._workers:
+                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.unsent else 0)
+                selector.register(worker.socket, wanted, worker)
+            found = [key.data for key, _ in selector.select(seconds)]
+        return [event for worker in found for event in self._events(worker)] + list(self._late())
 
     def end(self, worker: _Worker) -> None:
         self._workers.remove(worker)
@@ -128,21 +177,18 @@ class _Processes:
             self._workers.append(_Worker(self._context))
 
     def _events(self, worker: _Worker) -> Iterator[Event]:
-        try:
-            while worker.connection.poll():
-                yield from self._received(worker, *worker.connection.recv())
-            gone = bool(wait([worker.process.sentinel], 0))
-        except (EOFError, OSError):
-            gone = True
-        if gone:
+        worker.send_on()
+        messages, alive = worker.hear()
+        for message in messages:
+            yield from self._received(worker, *message)
+        if not alive:
             yield self._died(worker)
 
     def _received(self, worker: _Worker, kind: str, *content: Any) -> Iterator[Event]:
         match kind:
             case "started":
-                worker.state = "loading"
-                if self._objective is not None:
-                    self._send(worker, self._objective)
+                worker.state = "idle"
+                self._load(worker)
             case "loaded":
                 number, failure = content
                 if self._objective is not None and number == self._objective[0]:
@@ -153,20 +199,31 @@ class _Processes:
                 yield Answered(worker, *content)
 
     def _died(self, worker: _Worker) -> Event:
-        started = worker.state != "starting"
         self._workers.remove(worker)
-        wait([worker.process.sentinel], _CLOSING_SECONDS)  # so that its status is its own
+        worker.process.join(_CLOSING_SECONDS)  # so that its status is its own
         worker.kill()
         status = worker.process.exitcode
-        if status == _UNGUARDED and not started:
+        if status == _UNGUARDED and worker.state == "starting":
             return Unstarted(worker, _GUARD, final=True)
         self._start()
         why = f"its process {_ended(status)}"
-        return Lost(worker, why) if started else Unstarted(worker, why)
+        match worker.state:
+            case "starting":
+                return Unstarted(worker, f"{why} while it was starting")
+            case "loading":
+                return Unstarted(worker, f"{why} while it was loading fun")
+        return Lost(worker, why)
 
-    def _send(self, worker: _Worker, message: Any) -> None:
-        with suppress(OSError):
-            worker.connection.send(message)
+    def _late(self) -> Iterator[Event]:
+        until = time.monotonic() - self._patience
+        for worker in [worker for worker in self._workers if worker.state == "loading" and worker.since < until]:
+            self.end(worker)
+            yield Unstarted(worker, unloaded(self._patience))
+
+    def _load(self, worker: _Worker) -> None:
+        if self._objective is not None:
+            worker.state = "loading"
+            worker.tell(self._objective[1])
 
 
 def _ended(status: int | None) -> str:
@@ -179,11 +236,11 @@ def _close(workers: list[_Worker]) -> None:
     """Idle workers end by themselves, the others are ended."""
     for worker in workers:
         with suppress(OSError):
-            worker.connection.close()
+            worker.socket.close()
     until = time.monotonic() + _CLOSING_SECONDS
     for worker in workers:
         if worker.state == "idle":
-            wait([worker.process.sentinel], max(until - time.monotonic(), 0.0))
+            worker.process.join(max(until - time.monotonic(), 0.0))
         worker.kill()
     workers.clear()
 
@@ -212,25 +269,31 @@ def _without_interrupts() -> Iterator[None]:
 # In the other process
 
 
-def _work(connection: Connection) -> None:
+def _work(connection: socket.socket) -> None:
     """Load objectives, evaluate what comes, until the other end is closed."""
+    connection.setblocking(True)  # whatever the script has set for all
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if os.name == "posix":
         os.setpgid(0, 0)  # so that what fun starts can be ended with it
     threading.Thread(target=_end_with_parent, daemon=True).start()
     evaluator = None
     try:
-        connection.send(("started",))
+        _say(connection, "started")
+        heard = connection.makefile("rb")
         while True:
-            match connection.recv():
+            match pickle.load(heard):
                 case (int(number), bytes(objective)):
                     evaluator = Evaluator(objective)
-                    connection.send(("loaded", number, evaluator.failure))
-                case (int(number), tuple(shape), str(dtype)) if evaluator is not None:
-                    rows = np.frombuffer(connection.recv_bytes(), dtype).reshape(shape)
-                    connection.send(("answer", number, evaluator(rows)))
-    except (EOFError, OSError):  # closed
+                    _say(connection, "loaded", number, evaluator.failure)
+                case (int(number), np.ndarray() as rows) if evaluator is not None:
+                    _say(connection, "answer", number, evaluator(rows))
+    except (EOFError, OSError, pickle.UnpicklingError):  # closed, in the middle of a message perhaps
         pass
+
+
+def _say(connection: socket.socket, *message: Any) -> None:
+    packed = pickle.dumps(message)
+    connection.sendall(_LENGTH.pack(len(packed)) + packed)
 
 
 def _end_with_parent() -> None:

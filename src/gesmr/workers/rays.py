@@ -1,17 +1,18 @@
 """Workers that are actors of a Ray cluster, on this machine or on many."""
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from .. import _checks, _ray
-from .crew import Answered, Crew, Event, Lost, Ready, Refused, Transport, Unstarted
+from .crew import Answered, Crew, Event, Lost, Ready, Refused, Transport, Unstarted, unloaded
 from .remote import Evaluator
 from .sending import pack
 
 _GRAIN = 0.02
-_LOADING = 0  # not the number of a task
+_STARTING, _LOADING = -1, 0  # not the numbers of tasks
 _START_SECONDS = 60.0  # for the first worker of a cluster
 
 
@@ -63,6 +64,7 @@ class _Worker:
     def __init__(self, handle: Any):
         self.handle = handle
         self.node: str | None = None  # where it is, once that is known
+        self.since = 0.0  # when it was last given something to load
 
 
 class _Actors:
@@ -71,7 +73,7 @@ class _Actors:
     def __init__(self, options: Ray):
         self._connection = _ray.connected(options.address, **options.options)
         self._ray = ray = self._connection.__enter__()
-        self._objective: Any = None
+        self._objective, self._patience = None, options.patience
         self._workers: list[_Worker] = []
         self._waiting: dict[Any, tuple[_Worker, int]] = {}  # for what, from whom, and the number of the task
         self._since = time.monotonic()  # without any worker
@@ -87,10 +89,11 @@ class _Actors:
 
     def load(self, objective: bytes) -> None:
         self._objective = self._ray.put(objective)
-        self._waiting.clear()
+        self._waiting = {reference: what for reference, what in self._waiting.items() if what[1] == _STARTING}
         self._since = time.monotonic()
         for worker in self._workers:
-            self._load(worker)
+            if worker.node is not None:
+                self._load(worker)
 
     def send(self, worker: _Worker, number: int, rows: np.ndarray) -> None:
         self._waiting[worker.handle.evaluate.remote(np.ascontiguousarray(rows))] = (worker, number)
@@ -100,7 +103,8 @@ class _Actors:
         found, _ = self._ray.wait(pending, num_returns=1, timeout=seconds)
         if found and len(pending) > 1:  # and all others that are there
             found, _ = self._ray.wait(pending, num_returns=len(pending), timeout=0)
-        return [self._event(reference) for reference in found] or self._none_started()
+        events = [event for reference in found for event in self._events(reference)]
+        return [*events, *self._late()] or self._none_started()
 
     def end(self, worker: _Worker) -> None:
         self._forget(worker)
@@ -116,13 +120,14 @@ class _Actors:
     def _start(self) -> None:
         worker = _Worker(self._class.remote())
         self._workers.append(worker)
-        if self._objective is not None:
-            self._load(worker)
+        self._waiting[worker.handle.node.remote()] = (worker, _STARTING)
 
     def _load(self, worker: _Worker) -> None:
-        self._waiting[worker.handle.load.remote(self._objective)] = (worker, _LOADING)
+        if self._objective is not None:
+            worker.since = time.monotonic()
+            self._waiting[worker.handle.load.remote(self._objective)] = (worker, _LOADING)
 
-    def _event(self, reference: Any) -> Event:
+    def _events(self, reference: Any) -> Iterator[Event]:
         worker, number = self._waiting.pop(reference)
         errors = self._ray.exceptions
         try:
@@ -133,16 +138,27 @@ class _Actors:
             errors.NodeDiedError,
             errors.OutOfMemoryError,
         ) as error:
-            started, blame = worker.node is not None, self._is_alive(worker.node)
+            blame = self._is_alive(worker.node)
             self.end(worker)
-            why = f"its actor died: {_first_line(error)}"
-            return Lost(worker, why, blame) if started else Unstarted(worker, why)
+            yield _died(worker, number, _first_line(error), blame)
+            return
         except errors.RayError as error:
-            return Unstarted(worker, _first_line(error), final=True)
-        if number != _LOADING:
-            return Answered(worker, number, found)
-        worker.node, failure = found
-        return Ready(worker) if failure is None else Refused(worker, failure)
+            yield Unstarted(worker, _first_line(error), final=True)
+            return
+        if number == _STARTING:
+            worker.node = found
+            self._load(worker)
+        elif number == _LOADING:
+            yield Ready(worker) if found is None else Refused(worker, found)
+        else:
+            yield Answered(worker, number, found)
+
+    def _late(self) -> Iterator[Event]:
+        until = time.monotonic() - self._patience
+        loading = [worker for worker, number in self._waiting.values() if number == _LOADING]
+        for worker in [worker for worker in loading if worker.since < until]:
+            self.end(worker)
+            yield Unstarted(worker, unloaded(self._patience))
 
     def _is_alive(self, node: str | None) -> bool:
         return any(known["NodeID"] == node and known["Alive"] for known in self._ray.nodes())
@@ -162,6 +178,15 @@ class _Actors:
         self._ray.kill(worker.handle)
 
 
+def _died(worker: _Worker, number: int, why: str, blame: bool) -> Event:
+    """What an actor's death means, by what it had been asked for."""
+    if number == _STARTING:
+        return Unstarted(worker, f"its actor died: {why}")
+    if number == _LOADING and blame:
+        return Unstarted(worker, f"its actor died while it was loading fun: {why}")
+    return Lost(worker, f"its actor died: {why}", blame)
+
+
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
@@ -171,11 +196,14 @@ class _Actor:
 
     _evaluator: Any = None
 
-    def load(self, objective: bytes) -> tuple[str, bytes | None]:
+    def node(self) -> str:
         import ray  # noqa: PLC0415
 
+        return ray.get_runtime_context().get_node_id()
+
+    def load(self, objective: bytes) -> bytes | None:
         self._evaluator = Evaluator(objective)
-        return ray.get_runtime_context().get_node_id(), self._evaluator.failure
+        return self._evaluator.failure
 
     def evaluate(self, rows: np.ndarray) -> Any:
         return self._evaluator(rows)

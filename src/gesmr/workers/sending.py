@@ -24,7 +24,7 @@ def pack(call: Any, pickler: Any = None) -> bytes:
     except Exception as error:
         what, why = _culprit(call, pickler, error)
         help = "" if pickler is not pickle else _NAMED if "fun" in what else _INSTALL
-        raise TypeError(f"{what} cannot be sent to workers: {type(why).__name__}: {why}{help}") from error
+        raise TypeError(f"{what} cannot be sent to workers: {described(why)}{help}") from error
     settings = {name: getattr(jax.config, name) for name in _SETTINGS}
     return pickle.dumps((settings, [os.path.abspath(place) for place in sys.path], inside))
 
@@ -60,22 +60,25 @@ def _culprit(call: Any, pickler: Any, error: Exception) -> tuple[str, Exception]
     return "fun with its arguments", error
 
 
-def pack_exception(error: BaseException) -> bytes:
+def sendable(error: BaseException) -> BaseException:
     """An exception as itself if it survives the journey, else as a `WorkerError` with its text."""
-    told = "".join(traceback.format_exception(error)).rstrip()
     try:
-        packed = pickle.dumps(error)
-        if type(pickle.loads(packed)) is type(error):
-            return pickle.dumps((packed, _line(error), told))
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
     except Exception:  # it may raise anything
         pass
-    return pickle.dumps((None, _line(error), told))
+    return WorkerError(f"fun raised {described(error)}")
+
+
+def pack_exception(error: BaseException) -> bytes:
+    told = "".join(traceback.format_exception(error)).rstrip()
+    return pickle.dumps((pickle.dumps(sendable(error)), described(error), told))
 
 
 def unpack_exception(packed: bytes) -> BaseException:
     inside, line, told = pickle.loads(packed)
     try:
-        error = WorkerError(f"fun raised {line}") if inside is None else pickle.loads(inside)
+        error = pickle.loads(inside)
     except Exception:
         error = WorkerError(f"fun raised {line}")
     error.add_note(f"{_NOTE}{told}")
@@ -87,5 +90,9 @@ def from_worker(error: BaseException) -> bool:
     return any(note.startswith(_NOTE) for note in getattr(error, "__notes__", ()))
 
 
-def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+def described(error: BaseException) -> str:
+    """The type of an exception and, if it can be had, its text."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # it may raise anything
+        return f"{type(error).__name__} (whose text cannot be had)"
