@@ -53,6 +53,8 @@ class PowerGroup:
             raise ArithmeticError("no power")
         if word == "exit":
             os._exit(1)
+        if word == "take":
+            Path(path).rename(f"{path}.taken")
         while word == "wait" and not Path(path).exists():
             Path(f"{path}.{os.getpid()}").touch()
             time.sleep(0.01)

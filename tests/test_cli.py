@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from gesmr.cli import app
 from gesmr.lab.store import Store
 from gesmr.studies import STUDIES, Selection
+from small_study import Power, SmallStudy
 from studies import made_up_group
 
 PRINTED = Path(__file__).parent / "data" / "table1_final_elite.csv"
@@ -164,6 +166,11 @@ ERRORS = {
     "no results for claims": (["study", "claims"], "holds no results"),
     "a foreign directory": (["study", "run", "functions", "--out", "thesis"], "thesis is not empty"),
     "a file": (["study", "run", "functions", "--out", "thesis/main.tex"], "main.tex"),
+    "a name too long to run in": (["study", "run", "functions", "--out", "x" * 300], "x cannot be used: File name"),
+    "a name too long for tables": (["study", "table", "functions", "--out", "x" * 300], "x cannot be used: File name"),
+    "a name too long for claims": (["study", "claims", "--out", "x" * 300], "x cannot be used: File name"),
+    "a name too long for a report": (["report", "x" * 300], "x cannot be used: File name"),
+    "a name too long to watch": (["watch", "x" * 300], "x cannot be used: File name"),
 }
 
 
@@ -185,6 +192,75 @@ def test_a_directory_that_cannot_be_written(tmp_path):
     code, _, said = gesmr("study", "run", "functions", "--out", "/proc/gesmr")
     assert code == 2
     assert "/proc/gesmr/functions cannot be used" in said
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_store_that_vanishes_while_it_is_filled(tmp_path, monkeypatch, threads):
+    """The fifth group takes it away: one sentence, and what was stored is whole, wherever it is now."""
+    place = tmp_path / "runs" / "small"
+
+    class Taken(SmallStudy):
+        def specs(self, selection=None):
+            return [Power(number, f"take:{place}" if number == 4 else "") for number in range(8)]
+
+    monkeypatch.setitem(STUDIES, "small", Taken())
+    code, out, said = gesmr("study", "run", "small", "--out", tmp_path / "runs", "--threads", threads)
+    assert (code, out) == (1, "")
+    (error,) = [line for line in said.splitlines() if "error: " in line]
+    assert f"{place}/groups cannot be used: No such file or directory; what was stored before is left" in error
+    assert said.endswith(f"{error}\n")
+    damage = []
+    stored = list(Store(f"{place}.taken", warn=damage.append).groups())
+    assert not damage
+    assert 5 - threads <= len(stored) < 8
+
+
+READ = {
+    "table": ["study", "table", "functions", "--out", "."],
+    "figure": ["study", "figure", "functions", "--out", "."],
+    "claims": ["study", "claims", "--out", "."],
+    "export": ["study", "export", "functions", "--out", ".", "--to", "elsewhere"],
+    "compare": ["study", "compare", "functions", "--out", ".", "--against", PRINTED],
+    "report": ["report", "."],
+    "run": ["study", "run", "functions", *SMALL, "--out", "."],
+}
+
+
+@pytest.mark.parametrize("command", READ)
+def test_a_store_whose_groups_cannot_be_read(tmp_path, monkeypatch, home, command):
+    """A regular file in place of the directory, which is an obstacle for root too."""
+    shutil.copytree(home / "functions", tmp_path / "functions")
+    (tmp_path / "functions" / "groups").rename(tmp_path / "away")
+    (tmp_path / "functions" / "groups").touch()
+    monkeypatch.chdir(tmp_path)
+    code, out, said = gesmr(*READ[command])
+    assert (code, out) == (2 if command == "run" else 1, "")
+    assert "cannot be used: " in said
+    assert len(said.strip().splitlines()) == 1
+
+
+WRITE = {
+    "tables": ["study", "table", "functions"],
+    "figures": ["study", "figure", "functions", "--row", "sphere,2,1"],
+    "claims.json": ["study", "claims"],
+    "results": ["study", "export", "functions"],
+}
+
+
+@pytest.mark.parametrize("document", WRITE)
+def test_documents_where_nothing_can_be_written(home, document):
+    """/proc is read-only, even for root."""
+    code, _, said = gesmr(*WRITE[document], "--out", home, "--to", "/proc/gesmr")
+    assert code == 1
+    assert re.fullmatch(r"error: (could not write )?/proc/gesmr/\S+( cannot be written)?: No such file.*\n", said)
+
+
+def test_a_report_where_nothing_can_be_written(home, tmp_path):
+    shutil.copytree(home / "functions", tmp_path / "functions")
+    (tmp_path / "report.html").mkdir()
+    code, out, said = gesmr("report", tmp_path)
+    assert (code, out) == (1, "")
+    assert re.fullmatch(r"error: could not write \S+/report.html: Is a directory\n", said)
 
 
 @pytest.mark.parametrize("row", ["sphere,2", "sphere,x,1", "ackley,2,1"])

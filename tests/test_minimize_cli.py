@@ -13,10 +13,15 @@ import pytest
 from test_cli import gesmr
 
 MODULE = """
+import shutil
+import jax.numpy as jnp
 import numpy as np
 
 def bowl(x):
     return float(np.sum((x - 1) ** 2))
+
+def size(x):
+    return float(np.max(np.abs(x)))
 
 def rows(xs):
     assert xs.ndim == 2
@@ -31,6 +36,13 @@ def broken(x):
 def half(x):
     if x[0] > 0.5:
         raise ValueError("too far out")
+    return bowl(x)
+
+def compiled(x):
+    return jnp.sum(jnp.abs(x / 1e38))
+
+def without_a_home(x):
+    shutil.rmtree("kept", ignore_errors=True)
     return bowl(x)
 
 def nothing(x):
@@ -99,6 +111,27 @@ def test_where_x0_comes_from(here):
     assert as_json("bowl", "--x0", "1")["fun"] == 0.0
     half_open = as_json("bowl", "--bounds", "2,inf", "--maxiter", "1")
     assert min(half_open["x"]) >= 2
+
+
+@pytest.mark.parametrize("name", ["size", "compiled"])
+@pytest.mark.parametrize("bounds", ["-1e308,1e308", "-1e100,1e100", "-1e308,5"])
+def test_bounds_wider_than_a_number_can_say(here, name, bounds):
+    """A range that overflows, or does so in the single precision of `compiled`: used, or refused by name."""
+    code, out, said = run(name, *SMALL, "--json", f"--bounds={bounds}")
+    if code:
+        assert (code, out) == (2, "")
+        assert said.startswith("error: bounds must have a range")
+    else:
+        low, high = map(float, bounds.split(","))
+        assert low <= min(json.loads(out)["x"])
+        assert max(json.loads(out)["x"]) <= high
+
+
+def test_a_checkpoint_whose_directory_vanishes_does_not_cost_the_result(here):
+    (here / "kept").mkdir()
+    with pytest.warns(RuntimeWarning, match="a checkpoint was not written, and the run goes on: .*No such file"):
+        found = as_json("without_a_home", "--checkpoint", "kept/run", "--every", "3")
+    assert found["x"] == as_json("bowl")["x"]
 
 
 def test_exceptions(here):

@@ -73,6 +73,9 @@ DAMAGE = {
     "a later format": ("*.json", lambda path: edit(path, format=99)),
     "another group's runs": ("*.json", lambda path: edit(path, specs=[{"kind": "run", "function": "ackley"}])),
     "a path out of the store": ("*.json", lambda path: edit(path, arrays="../../x.npz")),
+    "another provenance": ("*.json", lambda path: edit(path, provenance={"device": "a better machine"})),
+    "a changed word": ("*.json", lambda path: path.write_text(path.read_text().replace('"sphere"', '"ackley"'))),
+    "the format before, which had no checksum": ("*.json", lambda path: edit(path, format=1)),
 }
 
 
@@ -93,6 +96,44 @@ def test_a_damaged_group_is_named_set_aside_and_not_used(store, warnings_said, d
     assert (store.directory / "aside" / name).exists()
     store.write(*made_up_group(), {})  # computed again
     assert store.done() == hashes(intact[0]) | hashes(made_up_group()[0])
+
+
+def test_every_changed_byte_of_a_description_is_found(store):
+    """Or it changes nothing that is read, as white space."""
+    specs, arrays = made_up_group(seeds=1)
+    store.write(specs, arrays, {"device": "a machine", "seconds": 1.5, "devices": 2})
+    (written,) = store.groups()
+    path = only(store.directory / "groups", "*.json")
+    data, found = path.read_bytes(), 0
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] ^= 1
+        path.write_bytes(changed)
+        used = list(store.groups())
+        found += not used
+        assert all((group.specs, group.provenance) == (written.specs, written.provenance) for group in used)
+    assert found > 0.9 * len(data.translate(None, b" \n"))
+    path.write_bytes(data)
+    assert store.done() == hashes(specs)  # a damaged description does not cost the arrays
+
+
+def without_checksum(path):
+    """As a description was before there was one."""
+    entry = json.loads(path.read_text())
+    del entry["checksum"]
+    path.write_text(json.dumps(entry | {"format": 1}))
+
+
+def test_a_store_of_the_format_before_is_read_and_added_to(store, warnings_said):
+    store.write(*made_up_group(), {"device": "a machine"})
+    without_checksum(only(store.directory / "groups", "*.json"))
+    (store.directory / "store.json").write_text('{"what": "gesmr study store", "format": 1}')
+    (group,) = Store(store.directory).groups()
+    assert group.provenance == {"device": "a machine"}
+    again = Store(store.directory, create=True, warn=warnings_said.append)
+    again.write(*made_up_group(("SAMR",)), {})
+    assert again.done() == hashes(made_up_group()[0] + made_up_group(("SAMR",))[0])
+    assert not warnings_said
 
 
 def test_arrays_of_another_number_of_runs_are_not_used(store, warnings_said):
@@ -199,7 +240,7 @@ def test_when_the_disk_is_full_finished_groups_are_intact(tmp_path):
                           cwd=Path(__file__).parent, timeout=120)  # fmt: skip
     assert done.returncode == 1
     assert "File too large" in done.stderr
-    assert "intact" in done.stderr
+    assert "what was stored before is left as it was" in done.stderr
     said = []
     assert Store(directory, warn=said.append).done() == hashes(made_up_group(("SAMR",))[0])
     assert not said
@@ -211,6 +252,86 @@ def test_sessions_are_kept_and_a_line_cut_short_is_skipped(store):
     with (store.directory / "sessions.jsonl").open("a") as file:
         file.write('{"runs": 2, "wall')
     assert store.sessions() == [{"runs": 1}]
+
+
+def test_sessions_with_a_changed_byte_are_skipped(store):
+    store.log({"runs": 1})
+    store.log({"runs": 2})
+    path = store.directory / "sessions.jsonl"
+    path.write_bytes(b"\xff" + path.read_bytes()[1:])
+    assert store.sessions() == [{"runs": 2}]
+
+
+# Directories that vanish or cannot be written. Modes mean nothing to root: other things stand in the way.
+
+
+def replaced_by_a_file(path):
+    if path.exists():
+        path.rename(path.with_name(f"{path.name}.away"))
+    path.touch()
+
+
+def claimed(store):
+    with store.claim(made_up_group()[0]):
+        pass
+
+
+IN_THE_WAY = {
+    "groups are gone": ("groups", lambda path: path.rename(path.with_name("away")), "No such file"),
+    "groups are a file": ("groups", replaced_by_a_file, "Not a directory"),
+}
+USES = {
+    "write": lambda store: store.write(*made_up_group(), {}),
+    "read": lambda store: list(store.groups()),
+    "claim": claimed,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("what", IN_THE_WAY)
+def test_a_directory_that_cannot_be_used_any_more(store, use, what):
+    name, spoil, words = IN_THE_WAY[what]
+    spoil(store.directory / name)
+    with pytest.raises(StorageError, match=f"groups cannot be used: {words}.*; what was stored before is left"):
+        USES[use](store)
+
+
+def test_a_directory_that_vanishes_while_it_is_read(store):
+    """Half of the results must not pass for all of them."""
+    store.write(*made_up_group(), {})
+    store.write(*made_up_group(("SAMR",)), {})
+    groups = store.groups()
+    next(groups)
+    (store.directory / "groups").rename(store.directory / "away")
+    with pytest.raises(StorageError, match="groups cannot be used: No such file"):
+        list(groups)
+
+
+def test_a_directory_that_vanishes_while_a_group_is_claimed(store):
+    specs, arrays = made_up_group()
+    with store.claim(specs) as mine:
+        assert mine
+        replaced_by_a_file(store.directory / "groups")
+        with pytest.raises(StorageError, match="cannot be used: Not a directory"):
+            store.write(specs, arrays, {})
+
+
+def test_a_log_that_cannot_be_written_or_read(store):
+    (store.directory / "sessions.jsonl").mkdir()
+    with pytest.raises(StorageError, match="cannot be used: Is a directory"):
+        store.log({"runs": 1})
+
+
+def test_a_damaged_group_that_cannot_be_set_aside(store, warnings_said):
+    """Who reads goes on without it; who computes would find it in the way."""
+    store.write(*made_up_group(), {})
+    store.write(*made_up_group(("SAMR",)), {})
+    flip_a_byte(next((store.directory / "groups").glob("*.json")))
+    (store.directory / "aside").touch()
+    assert len(Store(store.directory, warn=warnings_said.append).done()) == 3
+    assert "nor set aside: File exists" in warnings_said[0]
+    with pytest.raises(StorageError, match="nor set aside: File exists"):
+        store.done()
 
 
 def test_documents_that_cannot_be_written(tmp_path):

@@ -390,6 +390,21 @@ def test_a_damaged_group_is_computed_again(small_store):
     assert without_times(again) == before
 
 
+def test_a_group_whose_description_was_changed_is_computed_again(small_store):
+    """It is JSON as before, of the same runs, but says of them what is not so."""
+    before = without_times(small_store)
+    path = next(small_store.directory.glob("groups/*.json"))
+    honest = path.read_text()
+    path.write_text(honest.replace('"on": "cpu:0"', '"on": "cpu:7"'))
+    assert path.read_text() != honest
+    said = []
+    again = Store(small_store.directory, warn=said.append)
+    assert runner.run(STUDY, STUDY.specs(SMALL), again, console=QUIET, threads=1) > 0
+    assert f"set aside {path.name}: its content is not what was written" in said[0]
+    assert {group.provenance["on"] for group in again.groups()} == {"cpu:0"}
+    assert without_times(again) == before
+
+
 def command(out, *options):
     selection = ["--seeds", "2", "--dims", "2", "--functions", "ackley,sphere,linear", "--methods", "FMR,SAMR,GESMR"]
     return [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", *selection, "--out", str(out), *options]

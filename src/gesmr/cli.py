@@ -205,7 +205,7 @@ def compare(
     shown = _open(name, out, profile, shifted, as_text, seeds)
     if not isinstance(shown.view, Comparable):
         raise LabError(f"the study {name} has no printed table to compare with")
-    shown.view.compare(shown.store, shown.options, against, table, to or shown.beside("tables"), _console())
+    shown.view.compare(shown.store, shown.options, _reachable(against), table, to or shown.beside("tables"), _console())
 
 
 @_command(study_app, "claims")
@@ -336,6 +336,7 @@ def watch(
     from .lab.output import say
     from .lab.store import Store
 
+    _reachable(directory)
     home = directory.parent if directory.name == "control" and (directory / "store.json").is_file() else directory
     results = control.VIEW.results(Store(home / "control"))
     for line in control.watch(results, task, method, seed, episode, to or home / "watch"):
@@ -347,7 +348,7 @@ def write_report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where results are kept, as in runs/quick.")],
 ) -> None:
     """Write DIR/report.html: everything in one page that needs nothing else."""
-    _console().print(f"report: {_report(directory)}", highlight=False, soft_wrap=True)
+    _console().print(f"report: {_report(_reachable(directory))}", highlight=False, soft_wrap=True)
 
 
 def _where(devices: int | None, threads: int | None, ray: bool, address: str | None) -> Callable[..., int]:
@@ -444,7 +445,16 @@ def _directory(out: Path | None, profile: str) -> Path:
     known = sorted({profile for study in STUDIES.values() for profile in study.profiles})
     if profile not in known:
         raise LabError(f"--profile must be one of {', '.join(known)}, got {profile!r}")
-    return out or Path("runs") / profile
+    return _reachable(out or Path("runs") / profile)
+
+
+def _reachable(directory: Path) -> Path:
+    """`directory`, whether it is there or not, if what is in it can be asked for at all."""
+    try:
+        (directory / "store.json").exists()
+    except OSError as error:
+        raise LabError(f"{directory} cannot be used: {error.strerror}") from error
+    return directory
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

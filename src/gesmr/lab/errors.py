@@ -8,6 +8,6 @@ class LabError(Exception):
 
 
 class StorageError(LabError):
-    """Something could not be written. What was finished before is intact."""
+    """Something could not be written or read. What was finished before is intact."""
 
     exit_code = 1

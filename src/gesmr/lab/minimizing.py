@@ -144,8 +144,15 @@ def _x0(request: Request, bounds: tuple[float, float] | None, seed: int, std: fl
         return drawn
     low, high = bounds
     if np.isfinite(bounds).all():
-        return generator.uniform(low, high, request.dim)
+        return generator.uniform(*_held(low, high), request.dim)
     return low + np.abs(drawn) if np.isfinite(low) else high - np.abs(drawn) if np.isfinite(high) else drawn
+
+
+def _held(low: float, high: float) -> tuple[float, float]:
+    """What single precision holds of a range, for functions that are compiled; all of it if that is nothing."""
+    largest = float(np.finfo(np.float32).max)
+    held = max(low, -largest), min(high, largest)
+    return held if held[0] <= held[1] else (low, high)
 
 
 def _given(text: str, dim: int) -> np.ndarray:

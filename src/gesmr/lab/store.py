@@ -1,7 +1,7 @@
 """Finished groups on disk: arrays as npz without pickle, the rest as JSON.
 
     DIR/store.json             says that this is a store
-    DIR/groups/ID.json         specifications, provenance, name and SHA-256 of the arrays' file
+    DIR/groups/ID.json         specifications, provenance, name and SHA-256 of the arrays' file, and its own
     DIR/groups/ID-DIGEST.npz   the arrays
     DIR/aside/                 files that were damaged or not ours
 
@@ -14,7 +14,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,16 +22,14 @@ from typing import Any
 import numpy as np
 
 from .._files import write_atomically
+from .._locks import is_locked
 from ..studies import Spec, as_json, content_hash
 from .errors import LabError, StorageError
 
-try:
-    import fcntl
-except ImportError:  # not a Unix: two runners on one directory then do some work twice, and no harm
-    fcntl = None
-
-FORMAT = 1
+FORMAT = 2
 _MARK = {"what": "gesmr study store", "format": FORMAT}
+_MARKS = _MARK, {**_MARK, "format": 1}
+_FORMAT_1 = {"format", "arrays", "sha256", "specs", "provenance"}  # a group's description, which had no checksum yet
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,10 @@ class StoredGroup:
 
 def check_home(directory: Path) -> None:
     """Refuse a directory that holds things other than stores of studies, before anything is put there."""
-    found = directory.is_dir() and not any(directory.glob("*/store.json"))
-    if found and not all(_is_new(path) for path in directory.iterdir()):
-        raise LabError(f"{directory} is not empty and holds no results of gesmr; choose another directory")
+    with _used(directory, LabError):
+        found = directory.is_dir() and not any(directory.glob("*/store.json"))
+        if found and not all(_is_new(path) for path in directory.iterdir()):
+            raise LabError(f"{directory} is not empty and holds no results of gesmr; choose another directory")
 
 
 class Store:
@@ -55,24 +54,23 @@ class Store:
         self.directory = Path(directory)
         self._warn = warn
         self._groups = self.directory / "groups"
-        self._open(create)
+        self._writes = create
+        with _used(self.directory, LabError):
+            self._open()
 
-    def _open(self, create: bool) -> None:
+    def _open(self) -> None:
         mark = self.directory / "store.json"
-        try:
-            if mark.is_file():
-                _check_mark(mark)
-            elif not create:
-                raise LabError(f"{self.directory} holds no results; `gesmr study run` makes some")
-            elif self.directory.exists() and not self.directory.is_dir():
-                raise LabError(f"{self.directory} must be a directory, got a file")
-            elif self.directory.is_dir() and not _is_new(self.directory):
-                raise LabError(f"{self.directory} is not empty and holds no results of gesmr; choose another directory")
-            if create:
-                self._groups.mkdir(parents=True, exist_ok=True)
-                write_atomically(mark, _json_bytes(_MARK))  # every time: it shows that the directory can be written
-        except OSError as error:
-            raise LabError(f"{self.directory} cannot be used: {error.strerror}") from error
+        if mark.is_file():
+            _check_mark(mark)
+        elif not self._writes:
+            raise LabError(f"{self.directory} holds no results; `gesmr study run` makes some")
+        elif self.directory.exists() and not self.directory.is_dir():
+            raise LabError(f"{self.directory} must be a directory, got a file")
+        elif self.directory.is_dir() and not _is_new(self.directory):
+            raise LabError(f"{self.directory} is not empty and holds no results of gesmr; choose another directory")
+        if self._writes:
+            self._groups.mkdir(parents=True, exist_ok=True)
+            write_atomically(mark, _json_bytes(_MARK))  # every time: it shows that the directory can be written
 
     def write(self, specs: Sequence[Spec], arrays: Mapping[str, np.ndarray], provenance: Mapping[str, Any]) -> None:
         """Store a finished group, or raise StorageError and leave no trace."""
@@ -84,27 +82,24 @@ class Store:
         digest = hashlib.sha256(data).hexdigest()
         file = f"{name}-{digest[:16]}.npz"
         entry = {"format": FORMAT, "arrays": file, "sha256": digest, "specs": described, "provenance": dict(provenance)}
-        try:
+        with _used(self._groups):
             write_atomically(self._groups / file, data)
-            write_atomically(self._groups / f"{name}.json", _json_bytes(entry))
-        except OSError as error:
-            raise StorageError(
-                f"could not write {len(data)} bytes to {self._groups}: {error.strerror}. Finished groups are intact; "
-                "make room and run the same command again to go on"
-            ) from error
+            write_atomically(self._groups / f"{name}.json", _json_bytes({**entry, "checksum": content_hash(entry)}))
 
     def groups(self) -> Iterator[StoredGroup]:
         """Every group that is whole. What is not is named, set aside, and so counts as not yet computed."""
-        for path in sorted(self._groups.glob("*")):
-            if path.suffix == ".json":
-                try:
-                    yield self._read(path)
-                except FileNotFoundError:
-                    continue  # another process set it aside or replaced it meanwhile
-                except _DamagedError as damage:
-                    self._set_aside(path, str(damage))
-            elif path.suffix not in (".npz", ".lock", ".partial"):
-                self._set_aside(path, "not a file of this store")
+        with _used(self._groups):
+            for path in sorted(self._groups.iterdir()):
+                if path.suffix == ".json":
+                    try:
+                        yield self._read(path)
+                    except FileNotFoundError:
+                        continue  # another process set it aside or replaced it meanwhile
+                    except _DamagedError as damage:
+                        self._set_aside(path, str(damage))
+                elif path.suffix not in (".npz", ".lock", ".partial"):
+                    self._set_aside(path, "not a file of this store")
+            self._groups.stat()  # or the directory went meanwhile, and these were not all
 
     def done(self) -> set[str]:
         """Content hashes of the specifications that have been computed."""
@@ -113,41 +108,43 @@ class Store:
     @contextmanager
     def claim(self, specs: Sequence[Spec]) -> Iterator[bool]:
         """Whether this process may compute the group now: false while another one holds it. A dead one holds none."""
-        if fcntl is None:
-            yield True
-            return
         lock = self._groups / f"{_group_id([as_json(spec) for spec in specs])}.lock"
-        with lock.open("w") as file:
+        with _used(self._groups):
+            file = lock.open("w")
+        with file:
+            with _used(self._groups):
+                mine = is_locked(file)
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            try:
-                yield True
+                yield mine
             finally:
-                lock.unlink(missing_ok=True)
+                if mine:
+                    with suppress(OSError):  # gone with its directory, or in nobody's way
+                        lock.unlink()
 
     def has(self, specs: Sequence[Spec]) -> bool:
         """Whether exactly this group is there, by its name alone."""
-        return (self._groups / f"{_group_id([as_json(spec) for spec in specs])}.json").exists()
+        with _used(self._groups):
+            return (self._groups / f"{_group_id([as_json(spec) for spec in specs])}.json").exists()
 
     def log(self, session: Mapping[str, Any]) -> None:
         """Add a line about a runner's work."""
-        with (self.directory / "sessions.jsonl").open("a", encoding="utf-8") as file:
+        with _used(self.directory), (self.directory / "sessions.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(session, allow_nan=False) + "\n")
 
     def sessions(self) -> list[dict[str, Any]]:
         """What runners have logged, oldest first."""
         path = self.directory / "sessions.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        with _used(self.directory):
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
         return [session for line in lines if isinstance(session := _json_or_none(line), dict)]
 
     def _read(self, path: Path) -> StoredGroup:
         entry = _read_json(path)
         try:
-            if entry["format"] != FORMAT:
+            if entry["format"] not in (1, FORMAT):
                 raise _DamagedError(f"format {entry['format']!r}, not {FORMAT}")
+            if not _is_as_written(entry):
+                raise _DamagedError("its content is not what was written")
             specs, name, digest = tuple(entry["specs"]), str(entry["arrays"]), entry["sha256"]
             provenance = dict(entry["provenance"])
             right_name = path.stem == _group_id(specs) and Path(name).name == name
@@ -173,15 +170,31 @@ class Store:
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = self.directory / "aside"
-        aside.mkdir(exist_ok=True)
         target, number = aside / path.name, 1
-        while target.exists():
-            target, number = aside / f"{path.name}.{number}", number + 1
         try:
+            aside.mkdir(exist_ok=True)
+            while target.exists():
+                target, number = aside / f"{path.name}.{number}", number + 1
             path.rename(target)
         except FileNotFoundError:
             return
+        except OSError as error:
+            said = f"{path} cannot be used: {why}; nor set aside: {error.strerror}"
+            if self._writes:  # it would stand where what is computed again has to be
+                raise StorageError(said) from error
+            self._warn(said)
+            return
         self._warn(f"set aside {path.name}: {why} (now {target}); what it held counts as not computed")
+
+
+@contextmanager
+def _used(directory: Path, kind: type[LabError] = StorageError) -> Iterator[None]:
+    """What goes wrong with a directory that vanishes, is full or may not be written ends in a sentence."""
+    try:
+        yield
+    except OSError as error:
+        go_on = "; what was stored before is left as it was, and the same command goes on when this is mended"
+        raise kind(f"{directory} cannot be used: {error.strerror}{go_on if kind is StorageError else ''}") from error
 
 
 class _DamagedError(Exception):
@@ -196,11 +209,17 @@ def _is_new(directory: Path) -> bool:
 
 def _check_mark(mark: Path) -> None:
     try:
-        known = _read_json(mark) == _MARK
+        known = _read_json(mark) in _MARKS
     except _DamagedError:
         known = False
     if not known:
         raise LabError(f"{mark} is not of a store that this version reads (format {FORMAT})")
+
+
+def _is_as_written(entry: dict[str, Any]) -> bool:
+    if entry["format"] == 1:
+        return entry.keys() == _FORMAT_1
+    return entry["checksum"] == content_hash({name: part for name, part in entry.items() if name != "checksum"})
 
 
 def _group_id(specs: Sequence[Mapping[str, Any]]) -> str:
@@ -210,7 +229,7 @@ def _group_id(specs: Sequence[Mapping[str, Any]]) -> str:
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except ValueError as error:
         raise _DamagedError("not JSON") from error
 
 
