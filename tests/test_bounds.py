@@ -232,3 +232,66 @@ def test_bounds_without_a_number_between_them_are_refused():
     assert ((inside[:, 1] >= low) & (inside[:, 1] <= high)).all()
     fixed = gesmr.Optimizer(np.float32([0, 0.1]), bounds=[(-1, 1), (0.1, 0.1)]).ask()
     np.testing.assert_allclose(fixed[:, 1], 0.1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("handling", ["reflect", "clip", "resample"])
+@pytest.mark.parametrize(
+    ("low", "high", "dtype"),
+    [
+        (-5e306, 5e306, "float64"),
+        (-1e37, 1e37, "float32"),
+        (0, 2.5e-308, "float64"),
+        (1.2e-38, 2e-38, "float32"),
+        (-1e-37, 0, "float32"),
+    ],
+)
+def test_ranges_at_the_ends_of_a_precision(low, high, dtype, handling):
+    """As wide and as narrow as is accepted, nothing is ever outside, or no number."""
+    seen = []
+
+    def fun(x):
+        seen.append(x)
+        return float(x[0] / high if high else x[0] / low)
+
+    start = np.full(2, low / 2 + high / 2)
+    gesmr.minimize(fun, start, bounds=Bounds(low, high, handling), dtype=dtype, popsize=20, maxiter=20, rng=0)
+    assert (np.asarray(seen) >= low).all()
+    assert (np.asarray(seen) <= high).all()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "dtype", "words"),
+    [
+        (-8e307, 8e307, "float64", ["range", "float64", "-8e+307", "None"]),
+        (-1e308, 1e308, "float64", ["range", "float64"]),
+        (-1.5e38, 1.5e38, "float32", ["range", "float32"]),
+        (0, 1e-310, "float64", ["0 or at least", "float64"]),
+        (1e-40, 2e-40, "float32", ["0 or at least", "float32"]),
+    ],
+)
+def test_ranges_beyond_a_precision_are_refused(low, high, dtype, words):
+    start = np.full(2, low / 2 + high / 2)
+    assert_refused(lambda: gesmr.minimize(abs, start, bounds=(low, high), dtype=dtype), ValueError, words)
+
+
+def test_units_of_what_has_no_range():
+    """Those that a Bounds names count, before those of init_std."""
+
+    def spreads(**options):
+        result = gesmr.minimize(lambda x: 0.0, np.zeros(2), controller=gesmr.Fixed(1.0), rng=0, maxiter=1, **options)
+        return np.std(result.population, axis=0)
+
+    plain = spreads(init_std=1e-9)
+    np.testing.assert_allclose(spreads(init_std=1e-9, bounds=Bounds(unit=100.0)), 100 * plain, rtol=1e-5)
+    np.testing.assert_allclose(spreads(init_std=1e-9, bounds=Bounds(unit=[1.0, 100.0])), [1, 100] * plain, rtol=1e-5)
+    np.testing.assert_allclose(spreads(init_std=[1e-9] * 2, bounds=Bounds(unit=[7.0, 7.0])), 7 * plain, rtol=1e-5)
+    for unit in (0, -1.0, np.nan, "a", [1.0, 2.0, 3.0], None):
+        assert_refused(lambda unit=unit: spreads(bounds=Bounds(unit=unit)), ValueError, ["unit"])
+
+
+def test_a_start_that_bfloat16_rounds_across_its_bound():
+    for x, bounds in ((0.3, (0.3, 1)), (0.7, (0, 0.7)), (0.301, (0.3, 1))):
+        result = gesmr.minimize(lambda x: float(x[0]), [x], bounds=bounds, dtype="bfloat16", popsize=5, maxiter=2)
+        assert bounds[0] <= result.x[0] <= bounds[1]
+    with pytest.raises(ValueError, match="x0 must be within bounds"):
+        gesmr.minimize(lambda x: float(x[0]), [0.29], bounds=(0.3, 1), dtype="bfloat16")

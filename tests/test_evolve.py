@@ -115,6 +115,54 @@ def test_hyperparameters_and_seeds_nest():
             np.testing.assert_allclose(table[i, j], run(t, s), rtol=1e-4)
 
 
+@pytest.fixture
+def three_seeds(controller):
+    """A GA, its problem and the first states of three seeds."""
+    ga, problem, _ = start(controller)
+
+    def first(seed):
+        key = gesmr.noise.fold_in(gesmr.noise.key(0), seed)
+        population = problem.init(key, 13)
+        return ga.init(key, population, problem(population))
+
+    return ga, problem, jax.vmap(first)(jnp.arange(3))
+
+
+def test_a_state_with_an_axis_of_seeds_is_many_runs(three_seeds):
+    """To the bit what `jax.vmap` around the function gives."""
+    ga, problem, states = three_seeds
+    many = gesmr.evolve(ga, problem, states, T, record=lambda s: s.best)
+    around = jax.vmap(lambda state: gesmr.evolve(ga, problem, state, T, record=lambda s: s.best))(states)
+    assert many[1].elite.shape == (3, T)
+    assert len({np.asarray(run).tobytes() for run in many[1].elite}) == 3
+    jax.tree.map(np.testing.assert_array_equal, many, around)
+
+
+@pytest.mark.parametrize("controller", [gesmr.GESMR(groups=4)])
+def test_options_of_many_runs(three_seeds):
+    ga, problem, states = three_seeds
+    plain = gesmr.evolve(ga, problem, states, T)
+    jax.tree.map(np.testing.assert_array_equal, plain, gesmr.evolve(ga, problem, states, T, devices=1))
+    batched, _ = gesmr.evolve(ga, problem, states, T, batch_size=5)
+    np.testing.assert_allclose(batched.fitness, plain[0].fitness, rtol=1e-4)
+    keyed, _ = gesmr.evolve(ga, noisy, states, T, keyed=True)
+    one, _ = gesmr.evolve(ga, noisy, jax.tree.map(lambda x: x[2], states), T, keyed=True)
+    np.testing.assert_allclose(keyed.population[2], one.population, rtol=1e-4, atol=1e-5)
+    again = gesmr.evolve(ga, problem, states, T, donate=True)
+    assert states.population.is_deleted()
+    jax.tree.map(np.testing.assert_array_equal, plain, again)
+
+
+@pytest.mark.parametrize("devices", [None, 1])
+@pytest.mark.parametrize("axes", [(2, 3), ()])
+def test_states_of_other_shapes_are_refused(axes, devices):
+    ga, problem, state = start(gesmr.GESMR(groups=4))
+    shape = (*axes, 13) if axes else ()
+    state = state._replace(fitness=jnp.zeros(shape))
+    with pytest.raises(ValueError, match=r"state must be of one run, or of many .* got fitness of shape \("):
+        gesmr.evolve(ga, problem, state, T, devices=devices)
+
+
 # Random objectives
 
 
@@ -161,3 +209,17 @@ def test_keys_do_not_depend_on_batches_or_devices(by_hand, seeds, options):
         state = jax.tree.map(lambda *leaves: jnp.stack(leaves), other, state)
     _, history = gesmr.evolve(ga, noisy, state, T, keyed=True, **options)
     np.testing.assert_allclose(history.elite, expected, rtol=1e-5)
+
+
+def test_evaluations_do_not_overflow():
+    """From a generation short of 2³¹ evaluations on: counted as long as a number holds them, and then the highest."""
+    problem = gesmr.problems.functions.get("sphere", 2)
+    population = problem.init(0, 1001)
+    ga = gesmr.GA(gesmr.Fixed(1.0), num_children=1000)
+    state = ga.init(0, population, problem(population))
+    most = 2**31 - 1
+    late = state._replace(generation=jnp.int32(most // 1000 - 5))
+    _, history = gesmr.evolve(ga, problem, late, 10)
+    generations = most // 1000 - 5 + np.arange(1, 11)
+    exact = 1000 * (generations + 1) + 1
+    np.testing.assert_array_equal(history.evaluations, np.where(exact <= most, exact, most))

@@ -635,3 +635,13 @@ def test_python_integers_beyond_int32_are_words():
     key = noise.key(3)
     assert noise.fold_in(key, 2**32 - 1, 2**31) == noise.fold_in(key, np.uint32(2**32 - 1), np.uint32(2**31))
     assert int(noise.integer(jnp.uint32(2**32 - 1), 2**31)) == 2**31 - 1
+
+
+@pytest.mark.parametrize("place", [float("nan"), 1.5, None, "a", np.zeros(2), jnp.float32(1)])
+def test_places_are_integers(place):
+    key = noise.key(0)
+    for call in (lambda: noise.fold_in(key, place), lambda: noise.fold_in(key, 0, place)):
+        with pytest.raises(TypeError, match="must be given by integers"):
+            call()
+    with pytest.raises(TypeError, match=r"key must be a gesmr\.noise\.Key"):
+        noise.fold_in(0, 1)

@@ -6,6 +6,7 @@ end of the zip archive holds the SHA-256 of all bytes before it.
 
 import hashlib
 import json
+import math
 import os
 import re
 import warnings
@@ -15,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ._files import whole_file
+from ._files import PARTIAL, whole_file
 
 FORMAT = 1
 _MARK = b"gesmr checkpoint sha256 "
@@ -43,9 +44,8 @@ def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray])
     """Write a checkpoint; the one that was there becomes the previous one."""
     path = Path(path)
     text = np.frombuffer(json.dumps({"format": FORMAT, **meta}).encode(), np.uint8)
-    fresh = path.with_name(f"{path.name}.new")
     try:
-        with whole_file(fresh) as file:
+        with whole_file(path, previous(path)) as file:
             with zipfile.ZipFile(file, "w") as archive:
                 for name, array in {"meta": text, **arrays}.items():
                     with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -55,9 +55,6 @@ def write(path: str | Path, meta: dict[str, Any], arrays: dict[str, np.ndarray])
             digest = _digest(file, size - _DIGEST)
             file.seek(size - _DIGEST)
             file.write(digest)
-        if path.exists():
-            path.replace(previous(path))
-        fresh.replace(path)
     except OSError as error:
         raise OSError(error.errno, f"the checkpoint {path} cannot be written: {error.strerror}") from error
 
@@ -75,7 +72,7 @@ def _digest(file: BinaryIO, size: int) -> bytes:
 def tidy(path: str | Path) -> None:
     """Remove what a process that was killed while writing left behind, by the names that `write` gives."""
     path = Path(path)
-    ours = re.compile(re.escape(f"{path.name}.new") + r"(\.\d+-\d+\.partial)?")
+    ours = re.compile(re.escape(path.name) + PARTIAL)
     for left in path.parent.iterdir():
         if ours.fullmatch(left.name):
             left.unlink(missing_ok=True)
@@ -107,12 +104,33 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if _digest(file, size - _DIGEST) != digest:
             raise _DamagedError("its content is not what was written")
         file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    meta = json.loads(arrays.pop("meta").tobytes())
+        try:
+            with zipfile.ZipFile(file) as archive:
+                arrays = {
+                    member.filename.removesuffix(".npy"): _array(archive, member) for member in archive.infolist()
+                }
+            meta = json.loads(arrays.pop("meta").tobytes())
+        except (zipfile.BadZipFile, KeyError, ValueError, RecursionError, NotImplementedError, RuntimeError) as error:
+            raise _DamagedError(f"it cannot be read ({error})") from error
+    if not isinstance(meta, dict):
+        raise _DamagedError("its description is not a table")
     if meta.get("format") != FORMAT:
         raise CheckpointError(f"{path} has format {meta.get('format')!r}, this version reads {FORMAT}")
     return meta, arrays
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """An array that takes no more memory than it has bytes in the file; ValueError if it is not as `write` makes it."""
+    if member.compress_type != zipfile.ZIP_STORED or member.file_size != member.compress_size:
+        raise ValueError(f"{member.filename} is compressed")
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise ValueError(f"{member.filename} has another format of arrays")
+        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
+        if dtype.hasobject or member.file_size - file.tell() != math.prod(shape) * dtype.itemsize:
+            raise ValueError(f"{member.filename} does not hold what it says")
+        return np.frombuffer(file.read(), dtype).reshape(shape, order="F" if in_columns else "C").copy()
 
 
 def _why(error: Exception) -> str:

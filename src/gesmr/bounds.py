@@ -13,6 +13,7 @@ from ._pytree import pytree, static
 from .controllers import Clip, Controller
 
 HANDLINGS = ("reflect", "clip", "resample")
+_FARTHEST = 16  # no mutation carries a gene as many ranges away: noise is at most 6.67 from zero
 _REDRAWS = 16  # after which what is still outside is reflected
 
 
@@ -108,12 +109,13 @@ def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, unit: Any = 1.0, wi
     """
     wide = dtype if wide is None else wide
     if bounds is None:
-        return (
-            None if np.ndim(unit) == 0 else Bounds(np.full(dim, -np.inf, wide), np.full(dim, np.inf, wide), unit=unit)
-        )
+        if np.ndim(unit) == 0:
+            return None
+        bounds = Bounds()
     handling = bounds.handling if isinstance(bounds, Bounds) else "reflect"
     if isinstance(bounds, Bounds):
         sides = bounds.low, bounds.high
+        unit = _unit(bounds.unit, unit, dim, flatten)
     elif hasattr(bounds, "lb") and hasattr(bounds, "ub"):
         sides = bounds.lb, bounds.ub
     else:
@@ -127,11 +129,38 @@ def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, unit: Any = 1.0, wi
     if (low == np.inf).any() or (high == -np.inf).any():
         raise ValueError("bounds must leave something: low must be below inf and high above -inf")
     low_inside, high_inside = (side.astype(wide, copy=False) for side in _inward(low, high, dtype))
-    with np.errstate(over="ignore"):
-        span = high_inside - low_inside
-    if np.isinf(span[np.isfinite(low) & np.isfinite(high)]).any():
-        raise ValueError(f"bounds must have a range high − low that {np.dtype(wide)} can hold")
+    _check_sizes(low, high, np.dtype(wide))
     return Bounds(low_inside, high_inside, handling, np.broadcast_to(np.asarray(unit, wide), (dim,)))
+
+
+def _check_sizes(low: np.ndarray, high: np.ndarray, dtype: np.dtype) -> None:
+    """Refuse what arithmetic in `dtype` cannot keep inside: mutations would overflow, numbers near zero become it."""
+    numbers = np.finfo(dtype)
+    with np.errstate(over="ignore"):
+        span = high - low
+    wide = np.isfinite(low) & np.isfinite(high) & (span > float(numbers.max) / _FARTHEST)
+    tiny = [(side != 0) & (np.abs(side) < float(numbers.tiny)) for side in (low, high)]
+    if wide.any():
+        at, most = int(np.argmax(wide)), float(numbers.max) / _FARTHEST
+        raise ValueError(
+            f"bounds must have a range high − low of at most {most:.3g} in {dtype}, or an open side (None), got "
+            f"low={low[at]} and high={high[at]} for variable {at}"
+        )
+    if np.any(tiny):
+        at = int(np.argmax(tiny[0] | tiny[1]))
+        raise ValueError(
+            f"bounds must be 0 or at least {float(numbers.tiny):.3g} in size in {dtype}, got low={low[at]} and "
+            f"high={high[at]} for variable {at}; let fun scale it"
+        )
+
+
+def _unit(given: Any, default: Any, dim: int, flatten: Any) -> Any:
+    """What mutations of variables without a range are measured in: what the bounds say, if they say anything."""
+    if isinstance(given, int | float) and given == 1.0:
+        return default
+    unit = _side("unit", given, dim, flatten)
+    _checks.real("unit", unit, 0.0)
+    return unit
 
 
 def _pairs(bounds: Any, dim: int) -> tuple[Any, Any]:

@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _provenance, controllers, setup
+from . import _provenance, controllers, exact, setup
 from .archive import CheckpointError, read
 from .bounds import Bounds
 from .ga import Proposal, State
@@ -20,8 +22,8 @@ from .setup import Setup
 from .space import precision
 from .stopping import Limits, Progress
 
-_SAME = ("gesmr", "jax", "platform", "device")  # what must not differ for a run to go on exactly
-_HISTORY = ("elite", "log_rate", "evaluations")
+_SAME = ("gesmr", "jax", "platform", "device", "compiler")  # what must not differ for a run to go on exactly
+_HISTORY = {"elite": "float64", "log_rate": "float64", "evaluations": "int64"}
 _CONTROLLERS = {name: getattr(controllers, name) for name in ("Clip", "Fixed", "GESMR", "OneFifth", "SAMR", "UCB")}
 
 
@@ -37,7 +39,7 @@ def snapshot(optimizer: Optimizer) -> tuple[dict[str, Any], dict[str, np.ndarray
         "limits": dataclasses.asdict(optimizer._limits),
         "progress": {**dataclasses.asdict(progress), "events": {}},
         "path": optimizer._path,
-        "machine": _provenance.machine(),
+        "machine": _machine(),
         "phase": kind,
         "champion": None if optimizer._champion is None else optimizer._champion[0],
     }
@@ -59,51 +61,128 @@ def snapshot(optimizer: Optimizer) -> tuple[dict[str, Any], dict[str, np.ndarray
     return meta, {name: np.asarray(array) for name, array in arrays.items()}
 
 
-def restore(optimizer: Optimizer, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+def restore(optimizer: Optimizer, meta: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path) -> None:
     """Put a checkpoint's content into a fresh optimiser of the same setup."""
-    _check_machine(meta["machine"])
-    checked, progress = optimizer._setup, Progress(**meta["progress"])
-    ga = checked.ga(progress.run)
-    key = checked.key(progress.run)
-    with precision(checked.space.dtype):
-        rows = arrays["population"].view(checked.space.dtype)
-        population = jnp.asarray(rows) if optimizer._spread is None else optimizer._spread.population(rows)
-        optimizer._ga, optimizer._progress = ga, progress
-        optimizer._record = Record()
-        optimizer._record.add(*(arrays[f"history.{name}"] for name in _HISTORY))
-        optimizer._champion = None if meta["champion"] is None else (meta["champion"], arrays["champion"])
-        optimizer._handed = optimizer._told = None
-        if meta["phase"] == "first":
-            optimizer._phase = First(population, arrays["values"], arrays["known"])
-        elif meta["phase"] == "ran":
-            optimizer._phase = Ran(_state(ga, key, arrays, checked.space.dim)._replace(population=population))
-        elif "before.fitness" in arrays:
-            optimizer._take_first(population, arrays["before.fitness"])
-        else:
-            optimizer._take_step(_before(ga, key, arrays, checked.space.dim), population)
-    optimizer._progress = Progress(**meta["progress"])  # repeating the step has counted again
-    optimizer._warned = not np.isfinite(progress.best)
+    _check_machine(meta.get("machine"))
+    with _understood(path), precision(optimizer._setup.space.dtype):
+        _restore(optimizer, meta, _Arrays(arrays))
     optimizer._set_limits(optimizer._limits)
+
+
+def _restore(optimizer: Optimizer, meta: dict[str, Any], arrays: "_Arrays") -> None:
+    checked, space, progress = optimizer._setup, optimizer._setup.space, _progress(meta["progress"])
+    ga, key = checked.ga(progress.run), checked.key(progress.run)
+    members = checked.members(progress.run)
+    rows = _population(arrays, checked, members)
+    population = jnp.asarray(rows) if optimizer._spread is None else optimizer._spread.population(rows)
+    optimizer._ga, optimizer._progress = ga, progress
+    optimizer._record = Record()
+    optimizer._record.add(*(arrays.get(f"history.{name}", (progress.nit,), kind) for name, kind in _HISTORY.items()))
+    optimizer._champion = None
+    if meta["champion"] is not None:
+        optimizer._champion = float(meta["champion"]), arrays.get("champion", (space.dim,), space.wide)
+    optimizer._handed = optimizer._told = None
+    if meta["phase"] == "first":
+        optimizer._phase = First(
+            population, arrays.get("values", (members,), space.wide), arrays.get("known", (members,), "bool")
+        )
+    elif meta["phase"] == "ran":
+        optimizer._phase = Ran(_state(ga, key, arrays, checked)._replace(population=population))
+    elif "before.fitness" in arrays:
+        optimizer._take_first(population, arrays.get("before.fitness", (members,), space.wide))
+    else:
+        optimizer._take_step(_before(ga, key, arrays, checked), population)
+    optimizer._progress = _progress(meta["progress"])  # repeating the step has counted again
+    optimizer._warned = not np.isfinite(progress.best)
+
+
+@contextmanager
+def _understood(path: str | Path) -> Iterator[None]:
+    """A block that reads what somebody may have made up."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
+        raise CheckpointError(
+            f"{path} does not hold what a checkpoint must: {type(error).__name__}: {error}"
+        ) from error
+
+
+class _Arrays:
+    """The arrays of a checkpoint, each of them looked at before it is used."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]):
+        self._arrays = arrays
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def get(self, name: str, shape: tuple[int, ...], dtype: Any, *, below: int | None = None) -> np.ndarray:
+        """An array of this shape and dtype, its entries from 0 up to `below` if they count something."""
+        array = self._arrays.get(name)
+        if array is None or array.shape != shape or array.dtype != np.dtype(dtype):
+            found = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+            raise CheckpointError(f"a checkpoint must hold {name} as {np.dtype(dtype)}{list(shape)}, got {found}")
+        if below is not None and not ((array >= 0) & (array < below)).all():
+            raise CheckpointError(f"a checkpoint must hold {name} from 0 to {below - 1}, got others")
+        return array
+
+
+def _population(arrays: _Arrays, checked: Setup, members: int) -> np.ndarray:
+    """Members `f[N+1, d]`, as they are stored: finite, and inside the bounds."""
+    narrow = checked.space.dtype == "bfloat16"
+    stored = arrays.get("population", (members, checked.space.dim), np.uint16 if narrow else checked.space.dtype)
+    rows = stored.view(jnp.bfloat16) if narrow else stored
+    wide = rows.astype(checked.space.wide, copy=False)
+    bounds = checked.bounds
+    inside = np.isfinite(wide) if bounds is None else (bounds.low <= wide) & (wide <= bounds.high) & np.isfinite(wide)
+    if not inside.all():
+        raise CheckpointError("a checkpoint must hold a population that is finite and within its bounds, got another")
+    return rows
+
+
+def _progress(described: dict[str, Any]) -> Progress:
+    kinds = {field.name: field.type for field in dataclasses.fields(Progress)}
+    for name, value in described.items():
+        if name == "events":
+            continue
+        known = type(value) is int or (kinds[name] is float and type(value) is float)
+        if not known or (name != "best" and not 0 <= value < 2**63):
+            raise CheckpointError(f"a checkpoint must hold {name} as a number of at least 0, got {value!r}")
+    return Progress(**{**described, "events": {}})
 
 
 def load(cls: type[Optimizer], path: str | Path, x0: Any, controller: Any, limits: dict[str, Any]) -> Optimizer:
     """`Optimizer.load`."""
     meta, arrays = read(path)
-    unknown = limits.keys() - meta["limits"].keys()
+    unknown = limits.keys() - {field.name for field in dataclasses.fields(Limits)}
     if unknown:
-        raise TypeError(
-            f"load takes {', '.join(meta['limits'])} to replace those of the file, got {sorted(unknown)[0]}"
-        )
-    optimizer = cls._of(_rebuild(meta["setup"], arrays, x0, controller), Limits(**{**meta["limits"], **limits}))
+        names = ", ".join(field.name for field in dataclasses.fields(Limits))
+        raise TypeError(f"load takes {names} to replace those of the file, got {sorted(unknown)[0]}")
+    with _understood(path):
+        _check_sizes(meta, arrays)
+        optimizer = cls._of(_rebuild(meta["setup"], arrays, x0, controller), Limits(**meta["limits"]))
+    optimizer._limits = Limits(**{**dataclasses.asdict(optimizer._limits), **limits})
     check_same(optimizer._setup, meta, arrays, path)
-    optimizer._path = meta["path"]
-    restore(optimizer, meta, arrays)
+    optimizer._path = str(meta.get("path"))
+    restore(optimizer, meta, arrays, path)
     return optimizer
+
+
+def _check_sizes(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Before anything is made as large as the file says: there is a population that is."""
+    setup, run = meta["setup"], meta["progress"]["run"]
+    doubled = 2 ** min(run, 64) if setup["restart_popsize"] == "double" else 1
+    if arrays["population"].shape != (setup["popsize"] * doubled, setup["variables"]):
+        raise CheckpointError(f"a checkpoint must hold its population, got {list(arrays['population'].shape)}")
 
 
 def check_same(checked: Setup, meta: dict[str, Any], arrays: dict[str, np.ndarray], path: str | Path) -> None:
     """Refuse a checkpoint of another setup."""
-    described, there = json.loads(json.dumps(_describe(checked))), meta["setup"]
+    described, there = json.loads(json.dumps(_describe(checked))), meta.get("setup")
+    if not isinstance(there, dict):
+        raise CheckpointError(f"{path} does not hold what a checkpoint must: setup")
     for name in {**described, **there}:
         if described.get(name) != there.get(name):
             raise CheckpointError(f"{path} is of another run: {name} was {there.get(name)}, now {described.get(name)}")
@@ -192,8 +271,15 @@ def _controller(described: dict[str, Any]) -> Any:
     return _CONTROLLERS[described["class"]](**fields)
 
 
-def _check_machine(there: dict[str, Any]) -> None:
-    here = _provenance.machine()
+def _machine() -> dict[str, Any]:
+    """With what and on what, and how it was compiled."""
+    return {**_provenance.machine(), "compiler": exact.OPTIONS}
+
+
+def _check_machine(there: Any) -> None:
+    here = _machine()
+    if not isinstance(there, dict):
+        raise CheckpointError(f"a checkpoint must say on what machine it was written, got {there!r}")
     for name in _SAME:
         if here[name] != there.get(name):
             raise CheckpointError(
@@ -228,25 +314,27 @@ def _before_arrays(before: tuple) -> dict[str, Any]:
     return parts | _state_arrays(state)
 
 
-def _state(ga: Any, key: Key, arrays: dict[str, np.ndarray], dim: int) -> State:
+def _state(ga: Any, key: Key, arrays: _Arrays, checked: Setup) -> State:
     """A state without its population. Its controller's structure is the one a fresh state has."""
-    members = ga.num_children + 1
-    fresh = jax.eval_shape(lambda k: ga.controller.init(k, ga.num_children, dim), key)
+    fresh = jax.eval_shape(lambda k: ga.controller.init(k, ga.num_children, checked.space.dim), key)
     leaves, treedef = jax.tree.flatten(fresh)
-    stored = [arrays.get(f"state.controller.{i}") for i in range(len(leaves))]
-    fits = all(
-        s is not None and s.shape == leaf.shape and s.dtype == leaf.dtype
-        for s, leaf in zip(stored, leaves, strict=True)
-    )
-    if not fits or arrays["state.fitness"].shape != (members,):
-        raise CheckpointError("the checkpoint holds the state of another controller or population size")
+    stored = [arrays.get(f"state.controller.{i}", leaf.shape, leaf.dtype) for i, leaf in enumerate(leaves)]
     controller = jax.tree.unflatten(treedef, [jnp.asarray(array) for array in stored])
-    generation, fitness = (jnp.asarray(arrays[f"state.{name}"]) for name in ("generation", "fitness"))
+    generation = jnp.asarray(arrays.get("state.generation", (), "int32"))
+    fitness = jnp.asarray(arrays.get("state.fitness", (ga.num_children + 1,), checked.space.wide))
     return State(key, generation, None, fitness, controller)  # type: ignore[arg-type]
 
 
-def _before(ga: Any, key: Key, arrays: dict[str, np.ndarray], dim: int) -> tuple:
-    told = {name: arrays.get(f"before.{name}") for name in ("values", "parent_values", "elite_value")}
-    elite, parents, rates = (jnp.asarray(arrays[f"before.{name}"]) for name in ("elite", "parents", "rates"))
-    proposal = Proposal(None, elite, parents, rates)  # type: ignore[arg-type]
-    return (_state(ga, key, arrays, dim), proposal, *told.values(), arrays["before.count"], False)
+def _before(ga: Any, key: Key, arrays: _Arrays, checked: Setup) -> tuple:
+    n, wide = ga.num_children, checked.space.wide
+    state = _state(ga, key, arrays, checked)
+    rates = jax.eval_shape(lambda c: ga.controller.rates(c, jnp.zeros(n, jnp.int32)), state.controller)
+    elite = arrays.get("before.elite", (), "int32", below=n + 1)
+    parents = arrays.get("before.parents", (n,), "int32", below=n + 1)
+    made = [jnp.asarray(array) for array in (elite, parents, arrays.get("before.rates", (n,), rates.dtype))]
+    values = arrays.get("before.values", (n,), wide)
+    again = checked.reevaluate
+    parent_values = arrays.get("before.parent_values", (n,), wide) if again == "parents" else None
+    elite_value = None if again == "none" else arrays.get("before.elite_value", (), wide)
+    count = arrays.get("before.count", (), "int32")
+    return state, Proposal(None, *made), values, parent_values, elite_value, count, False  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from . import noise
+from . import exact, noise
 from .devices import SAME, Spread
-from .evaluate import Compiled
+from .evaluate import Code, Compiled
 from .evolve import OBJECTIVE, evaluate_children
 from .ga import GA, Proposal, State
 from .generation import learn, mean_log_rate
@@ -63,7 +63,7 @@ def _run(
 ) -> Chunk:
     """Up to `rules.generations` generations from the state `rest` with `population`, whose memory is reused.
 
-    On many devices every one of them runs this on the genes it holds (`run_spread`).
+    On many devices every one of them runs this on the genes it holds (`_run_spread`).
     """
     genes = None if spread is None else spread.genes
 
@@ -103,11 +103,7 @@ def _run(
     return chunk._replace(state=chunk.state._replace(population=last))
 
 
-run = partial(jax.jit, static_argnums=(6, 7, 8, 9), donate_argnums=2)(_run)
-
-
-@partial(jax.jit, static_argnums=(7, 8, 9, 10, 11), donate_argnums=3)
-def run_spread(
+def _run_spread(
     ga: GA,
     bounds: Any,
     objective: Compiled,
@@ -121,7 +117,7 @@ def run_spread(
     length: int,
     spread: Spread,
 ) -> Chunk:
-    """`run` on many devices; `ga` comes without its bounds, which are spread."""
+    """`_run` on many devices; `ga` comes without its bounds, which are spread."""
     options = reevaluate, pool, spread.batch(batch_size, ga.num_children), length, spread
 
     def part(
@@ -134,8 +130,7 @@ def run_spread(
     return spread.map(part, specs, ended)(ga, bounds, objective, population, rest, counts, rules)
 
 
-@partial(jax.jit, static_argnums=(3, 4))
-def first_values(
+def _first_values(
     objective: Compiled, rows: Array, key: noise.Key, batch_size: int | None, spread: Spread | None = None
 ) -> Array:
     """Values of a first population `f[n, d]`."""
@@ -150,6 +145,28 @@ def first_values(
         return evaluate_children(valued, packed(rows), spread.batch(batch_size, n), first=0)
 
     return spread.map(part, (SAME, spread.by_gene, SAME), SAME)(objective, rows, key_of_draws)
+
+
+class Programs:
+    """What is compiled for one objective, and lives as long as this does."""
+
+    def __init__(self):
+        self.run = _jit(_run, static_argnums=(6, 7, 8, 9), donate_argnums=2)
+        self.run_spread = _jit(_run_spread, static_argnums=(7, 8, 9, 10, 11), donate_argnums=3)
+        self.first_values = _jit(_first_values, static_argnums=(3, 4))
+
+
+def _jit(function: Callable, **options: Any) -> Any:
+    """`function` compiled apart from all others that are: what JAX keeps for it can go."""
+    return exact.jit(partial(function), **options)
+
+
+_kept = lru_cache(maxsize=16)(lambda code: Programs())
+
+
+def programs(code: Code) -> Programs:
+    """Those of an objective's code, from an earlier run if they are still there."""
+    return _kept(code) if code.is_known else Programs()
 
 
 def _valued(objective: Compiled, key: Array | None, spread: Spread | None) -> Callable[[Array], Array]:

@@ -90,6 +90,10 @@ class Spread:
         """How many of `rows` make a batch of `size` for every device."""
         return None if size is None else min(size * self.count, rows)
 
+    def share(self, rows: int) -> int:
+        """How many of so many `rows` each device evaluates."""
+        return -(-rows // self.count)
+
     # within a program of many devices
 
     def map(self, function: Callable, in_specs: Any, out_specs: Any) -> Callable:
@@ -109,7 +113,7 @@ class Spread:
 
         def values(rows: Array) -> Array:
             n = rows.shape[0]
-            share = -(-n // self.count)
+            share = self.share(n)
             filled = jnp.pad(rows, ((0, share * self.count - n), (0, 0)), mode="edge")
             mine = lax.all_to_all(filled, self.axis, split_axis=0, concat_axis=1, tiled=True)
             found = objective(mine[:, : self.num_genes])

@@ -26,7 +26,7 @@ class History(NamedTuple):
 
     elite: Array  # f[T]  the best value among all N+1 after the generation
     log_rate: Array  # f[T]  mean natural log of the rates its children were made with (SAMR: of all it carries)
-    evaluations: Array  # i32[T]  evaluations so far, those of the first population included
+    evaluations: Array  # i32[T]  evaluations so far, with those of the first population; never above 2³¹ − 1
     extra: Any = None  # what `record` returned, stacked
 
 
@@ -46,17 +46,18 @@ def evolve(
 
     Compiled once per shape: calls that differ in data only (the state, the floats of `ga`, the arrays of a
     problem) share one program, if `objective` is the same function or a pytree such as the problems of
-    `gesmr.problems`. Seeds and hyperparameters are batched by `jax.vmap` around this function.
+    `gesmr.problems`. A state with a leading axis of seeds (`jax.vmap(ga.init)`) is many runs, and what comes back has
+    that axis too; hyperparameters are batched by `jax.vmap` around this function.
 
     `record(state)` is called after every generation; what it returns is stacked in `history.extra`.
     `batch_size` evaluates that many candidates at a time, for objectives that need much memory.
     `donate=True` lets the loop reuse the memory of `state.population`, which must not be used afterwards.
     A population in bfloat16 is stored as such; arithmetic is in single precision, and so is what `objective` gets.
 
-    `devices` spreads the run: a number of devices, "all", a list of them or a `jax.sharding.Mesh` of one axis. A
-    state with a leading axis of seeds (`jax.vmap(ga.init)`) is many runs, and every device computes some of them.
-    Of a single run every device makes and evaluates a share of the children, `batch_size` at a time; the population
-    is then spread by genes, and returned so if their number can be divided by that of the devices.
+    `devices` spreads the run: a number of devices, "all", a list of them or a `jax.sharding.Mesh` of one axis. Of many
+    runs every device computes some. Of a single run every device makes and evaluates a share of the children,
+    `batch_size` at a time; the population is then spread by genes, and returned so if their number can be divided by
+    that of the devices.
 
     `keyed=True` is for a random objective, which is called as `objective(candidates, key)`, with a `noise.Key` of each
     generation's own. All batches and devices get the same: what is drawn for row i is drawn again for row i of the next
@@ -70,7 +71,12 @@ def evolve(
     if not callable(objective):
         raise TypeError(f"objective must be callable, got {objective!r}")
     members = ga.num_children + 1
-    if state.fitness.shape[-1:] != (members,):
+    if state.fitness.ndim not in (1, 2):
+        raise ValueError(
+            "state must be of one run, or of many with one leading axis of seeds, got fitness of shape "
+            f"{state.fitness.shape}; jax.vmap around evolve is for further axes"
+        )
+    if state.fitness.shape[-1] != members:
         raise ValueError(f"state must hold num_children + 1 = {members} members, got {state.fitness.shape[-1]}")
     if batch_size is not None:
         batch_size = min(_checks.integer("batch_size", batch_size, 1), ga.num_children)
@@ -78,8 +84,10 @@ def evolve(
     options = generations, record, batch_size, bool(keyed)
     mesh = mesh_of(devices)
     if mesh is None:
-        run = _evolve_donating if donate else _evolve
-        return run(ga, as_pytree(objective), state.population, rest, *options)
+        run, objective = _evolve_donating if donate else _evolve, as_pytree(objective)
+        if state.fitness.ndim == 2:
+            return jax.vmap(lambda *one: run(ga, objective, *one, *options))(state.population, rest)
+        return run(ga, objective, state.population, rest, *options)
     if state.fitness.ndim == 2:
         population, rest = spread_seeds((state.population, rest), mesh, donate=donate)
         ga, objective = everywhere((ga, as_pytree(objective)), mesh)
@@ -124,7 +132,7 @@ def _run(
         proposal = ga.ask(state, genes)
         log_rate = jnp.mean(ga.controller.log_rates(state.controller))
         state = ga.tell(state, proposal, evaluate_children(valued(state), proposal.population, batch_size))
-        evaluations = ga.num_children * (state.generation + 1) + 1
+        evaluations = _evaluations(ga.num_children, state.generation)
         extra = None if record is None else record(visible(state))
         return state, History(state.best_fitness, log_rate, evaluations, extra)
 
@@ -133,6 +141,13 @@ def _run(
     start = rest._replace(population=packed(population))
     state, history = lax.scan(generation, start, None, length=generations, unroll=unroll)
     return state._replace(population=unpacked(state.population, dtype)), history
+
+
+def _evaluations(children: int, generations: Array) -> Array:
+    """So many generations and the first population; the highest count there is once they are more."""
+    most = np.iinfo(np.int32).max
+    countable = (most - 1) // children
+    return jnp.where(generations < countable, children * (jnp.minimum(generations, countable) + 1) + 1, most)
 
 
 def evaluate_children(objective: Objective, population: Array, batch_size: int | None, first: int = 1) -> Array:
@@ -154,6 +169,11 @@ def evaluate_children(objective: Objective, population: Array, batch_size: int |
     if left:
         values.append(objective(population[-left:]))
     return jnp.concatenate(values)
+
+
+def batch_sizes(rows: int, batch_size: int | None) -> set[int]:
+    """How many of so many `rows` `evaluate_children` evaluates at a time."""
+    return {rows} if batch_size is None else {batch_size, rows % batch_size} - {0}
 
 
 def _run_children(

@@ -7,17 +7,18 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from . import exact
 from .ga import GA, Proposal, State
 
 
-@partial(jax.jit, static_argnums=3)
+@partial(exact.jit, static_argnums=3)
 def first_state(ga: GA, key: Any, fitness: Array, num_genes: int) -> tuple[State, Array]:
     """The state of a valued first population, without that, and some rates `f[N]` as the controller gives them."""
     state = ga.start(key, fitness, num_genes)
     return state, ga.controller.rates(state.controller, jnp.zeros(ga.num_children, jnp.int32))
 
 
-@jax.jit
+@exact.jit
 def advance(
     ga: GA,
     population: Array,
@@ -40,7 +41,7 @@ def advance(
     return state._replace(population=None), ga.ask(state), mean_log_rate(ga, state), count, best
 
 
-@jax.jit
+@exact.jit
 def propose(ga: GA, state: State) -> tuple[Proposal, Array]:
     return ga.ask(state), mean_log_rate(ga, state)
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 import jax
@@ -10,15 +10,27 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from . import _checks, evaluate, setup
+from . import space as spaces
+from ._signals import Interrupts
 from .devices import Spread, agreed_integer, mesh_of
-from .evaluate import Compiled
+from .evaluate import JaxFunction
 from .optimizer import Optimizer
-from .plain import PlainValues
+from .plain import Outcome, PlainValues
 from .setup import Setup
 from .space import precision
 from .steps import CompiledStep, PlainStep
 from .stopping import Limits
-from .watching import Watch, as_callbacks, as_checkpoint, is_compiled, read_if_resumed, resumed
+from .watching import (
+    Step,
+    Watch,
+    as_callbacks,
+    as_checkpoint,
+    check_function,
+    held,
+    is_compiled,
+    read_if_resumed,
+    resumed,
+)
 from .workers import crew_of, is_serial
 
 
@@ -117,26 +129,33 @@ def minimize(
     kept = as_checkpoint(checkpoint)
     watch = Watch(as_callbacks(callback), _checks.flag("disp", disp), kept)
     mesh = mesh_of(devices)
-    found = read_if_resumed(kept, resume)
-    if mesh is not None:
-        options["rng"] = _agree(mesh, found is not None, rng, seed)
-    if found is not None and jit is None and not keyed:  # it need not be found out again
-        jit = is_compiled(found)
     how = _How(fun, args, vectorized, workers, batch_size, on_error, repeats, jit, keyed)
-    checked, objective = how.settle(x0, options)
-    if mesh is not None and not how.compiled:
-        raise ValueError("devices are for a compiled JAX function; fun is called in Python, where workers can be given")
-    spread = None if mesh is None else Spread(mesh, checked.space.dim)
-    if kept is None or found is None:
-        optimizer = Optimizer._of(checked, limits, spread)
-    else:
-        any_seed = rng is None and seed is None
-        optimizer = resumed(checked, limits, kept, found, how.compiled, spread, any_seed=any_seed)
-    optimizer._path = how.path if spread is None else f"{how.path}, devices: {spread.count}"
-    if how.compiled:
-        return watch.run(optimizer, CompiledStep(optimizer, objective, batch_size, chunk, kept))
-    with closing(objective):
-        return watch.run(optimizer, PlainStep(optimizer, objective))
+    with Interrupts() as interrupts, held(kept if mesh is None or jax.process_index() == 0 else None):
+        found = read_if_resumed(kept, resume)
+        if mesh is not None:
+            options["rng"] = _agree(mesh, found is not None, rng, seed)
+        if found is not None and jit is None and not keyed:  # it need not be found out again
+            how.jit = is_compiled(found)
+        checked, objective = how.settle(x0, options)
+        if mesh is not None and not how.compiled:
+            message = "devices are for a compiled JAX function; fun is called in Python, where workers can be given"
+            raise ValueError(message)
+        spread = None if mesh is None else Spread(mesh, checked.space.dim)
+        if kept is None or found is None:
+            optimizer = Optimizer._of(checked, limits, spread)
+        else:
+            any_seed = rng is None and seed is None
+            optimizer = resumed(checked, limits, kept, found, how.compiled, spread, any_seed=any_seed)
+        optimizer._path = how.path if spread is None else f"{how.path}, devices: {spread.count}"
+        with nullcontext() if how.compiled else closing(objective):
+            step: Step
+            if how.compiled:
+                step = CompiledStep(optimizer, objective, batch_size, chunk, kept)
+            else:
+                step = PlainStep(optimizer, objective)
+            if kept is not None and found is not None and not keyed and not optimizer.stop():
+                check_function(optimizer, step, kept.path)
+            return watch.run(optimizer, step, interrupts)
 
 
 _SETUP = ("bounds", "popsize", "controller", "truncation", "rng", "seed", "init", "init_std", "direction", "dtype",
@@ -167,7 +186,7 @@ class _How:
     path: str = ""
 
     def settle(self, x0: Any, options: dict[str, Any]) -> tuple[Setup, Any]:
-        """The setup, and what evaluates: a `Compiled`, or `Values`."""
+        """The setup, and what evaluates: a `JaxFunction`, or `Values`."""
         self.vectorized, self.keyed = _checks.flag("vectorized", self.vectorized), _checks.flag("keyed", self.keyed)
         if self.jit is not None:
             self.jit = _checks.flag("jit", self.jit)
@@ -176,9 +195,9 @@ class _How:
         if self.jit and not serial:
             raise ValueError("jit and workers exclude each other: a compiled function is called for all at once")
         plain = setup.check(x0, **options)
-        value, why = None, ""
+        outcome, why = None, ""
         if self.jit is None and serial and not self.keyed:
-            self.compiled, value = self._probe(x0, plain)
+            self.compiled, outcome = self._probe(x0, plain, options["dtype"])
         else:
             self.compiled = serial and self.jit is not False
         if self.compiled:
@@ -202,23 +221,24 @@ class _How:
             batch_size=self.batch_size,
             on_error=self.on_error,
             repeats=self.repeats,
-            known=None if value is None else (plain.x0, value),
+            known=None if outcome is None else (plain.x0, outcome),
             why=why,
         )
         self.path = values.path
         return plain, values
 
-    def _probe(self, x0: Any, checked: Setup) -> tuple[bool, float | None]:
+    def _probe(self, x0: Any, checked: Setup, dtype: Any) -> tuple[bool, Outcome | None]:
         with precision(checked.space.dtype):
             x: Any = checked.x0.copy()
             if not checked.space.is_vector:
                 x = checked.space.solution(checked.x0)
             elif isinstance(x0, jax.Array):
                 x = jnp.asarray(x)
-        return evaluate.probe(self.fun, self.args, x, self.vectorized, checked.space.wide)
+        with precision(spaces.of(x0, dtype, compiled=True)[0].dtype):  # what fun keeps fits where it is compiled
+            return evaluate.probe(self.fun, self.args, x, self.vectorized, self.on_error)
 
-    def _objective(self, checked: Setup) -> Compiled:
-        objective = evaluate.compiled(
+    def _objective(self, checked: Setup) -> JaxFunction:
+        function = JaxFunction(
             self.fun,
             self.args,
             checked.space,
@@ -227,12 +247,13 @@ class _How:
             repeats=self.repeats,
             sign=checked.sign,
         )
+        function.check(checked.popsize)
         if not self.keyed and (self.repeats > 1 or checked.reevaluate != "none"):
             raise TypeError(
                 "repeats and reevaluate are for noisy functions; a compiled one is noisy only if keyed=True gives it a "
                 "random key (or call it in Python, with jit=False)"
             )
-        return objective
+        return function
 
 
 def scipy_method(fun: Callable, x0: Any, args: Any = (), **options: Any) -> Any:

@@ -69,6 +69,8 @@ def fold_in(key: Key, first: Any, second: Any = 0) -> Key:
     follows is a permutation of the 2^64 keys (a four-round Feistel network). It takes two words at once because
     XLA repeats a derivation wherever its result is used in a fused loop, and compiles one step quickly, not two.
     """
+    if not isinstance(key, Key):
+        raise TypeError(f"key must be a gesmr.noise.Key, got {key!r}; gesmr.noise.key makes one")
     high = key.high + _word(first) * _GOLDEN
     low = key.low + _word(second) * np.uint32(0xBB67AE85)
     low = low ^ _mix(high)
@@ -117,7 +119,11 @@ def normal(word: Array) -> Array:
 
 def _word(x: Any) -> Array:
     """`x` modulo 2^32; Python integers beyond int32 included."""
-    return jnp.asarray(np.uint32(x & 0xFFFFFFFF) if isinstance(x, int) else x).astype(jnp.uint32)
+    if isinstance(x, int):
+        x = np.uint32(x & 0xFFFFFFFF)
+    if not hasattr(x, "dtype") or not jnp.issubdtype(x.dtype, jnp.integer):
+        raise TypeError(f"a place below a key must be given by integers or arrays of them, got {x!r}")
+    return jnp.asarray(x).astype(jnp.uint32)
 
 
 def _mix(x: Array) -> Array:

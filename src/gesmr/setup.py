@@ -116,9 +116,9 @@ def check(
         truncation = _TRUNCATION if controller is None else GA().truncation
     controller = _CONTROLLER if controller is None else controller
     members, values = _init(init, space, popsize, -1 if direction == "maximize" else 1)
-    _inside("x0", row[None], resolved)
+    _inside("x0", row[None], resolved, space)
     if members is not None:
-        _inside("init", members, resolved)
+        _inside("init", members, resolved, space)
     setup = Setup(
         space=space,
         x0=_snapped(row, resolved),
@@ -262,13 +262,17 @@ def real_values(name: str, values: Any, n: int, dtype: str) -> np.ndarray:
     return cast(array, dtype)
 
 
-def _inside(name: str, rows: np.ndarray, bounds: Bounds | None) -> None:
+def _inside(name: str, rows: np.ndarray, bounds: Bounds | None, space: Space) -> None:
     """Refuse what is outside, but for rounding to the population's precision."""
     if bounds is None:
         return
     low, high = np.asarray(bounds.low), np.asarray(bounds.high)
     with np.errstate(over="ignore"):
-        outside = (rows < np.nextafter(low, -np.inf)) | (rows > np.nextafter(high, np.inf))
+        below, above = (
+            np.nextafter(side.astype(space.dtype), np.asarray(far, space.dtype)).astype(space.wide)
+            for side, far in ((low, -np.inf), (high, np.inf))
+        )
+    outside = (rows < below) | (rows > above)
     if outside.any():
         row, gene = (int(i) for i in np.argwhere(outside)[0])
         where = f"variable {gene}" if name == "x0" else f"variable {gene} of solution {row}"

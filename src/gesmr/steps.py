@@ -6,12 +6,14 @@ import warnings
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from . import compiled, evaluate
+from . import compiled, evaluate, noise
 from ._signals import uninterrupted
 from .devices import agreed
-from .evaluate import Compiled
+from .evaluate import Compiled, JaxFunction
+from .evolve import batch_sizes
 from .generation import first_state
 from .optimizer import Optimizer
 from .phases import First, Ran, Told
@@ -25,6 +27,8 @@ _NEVER = np.iinfo(np.int32).max
 
 class PlainStep:
     """One generation at a time, evaluated in Python."""
+
+    short = False
 
     def __init__(self, optimizer: Optimizer, values: evaluate.Values):
         self._optimizer, self._values = optimizer, values
@@ -44,6 +48,9 @@ class PlainStep:
             message = f"fun raised {values.first_error}; such candidates count as the worst"
             warnings.warn(message, RuntimeWarning, stacklevel=4)
         optimizer._accept(found, evaluations=evaluations, parent_values=parents, elite_value=elite)
+
+    def value(self, row: np.ndarray) -> float:
+        return float(self._internal(self._values(row[None]))[0])
 
     def _again(self) -> tuple[np.ndarray | None, float | None, int]:
         """Fresh values of the parents and of the elite, of those that are to be evaluated again, and how many."""
@@ -71,17 +78,39 @@ def _taken(population: jax.Array, members: np.ndarray) -> jax.Array:
 class CompiledStep:
     """A chunk of generations at a time, in one compiled program."""
 
-    def __init__(self, optimizer: Optimizer, objective: Compiled, batch_size: int | None, chunk: int | None, kept: Any):
-        self._optimizer, self._objective, self._batch_size = optimizer, objective, batch_size
+    short = True
+
+    def __init__(
+        self, optimizer: Optimizer, function: JaxFunction, batch_size: int | None, chunk: int | None, kept: Any
+    ):
+        self._optimizer, self._function, self._batch_size = optimizer, function, batch_size
+        self._ready: tuple[int, Compiled, compiled.Programs] | None = None  # for so many children
         self._chunk = chunk
         self._every = kept.every if kept is not None else None
         self._spread, self._bounds = optimizer._spread, None
         if self._spread is not None:
             with precision(optimizer._setup.space.dtype):
-                self._objective = self._spread.everywhere(objective)
                 self._bounds = self._spread.placed(optimizer._setup.bounds)
         self._length = max(_LONGEST_CHUNK, self._chunk or 0)  # of the record: one program for shorter chunks too
         self._next = 8  # generations of the next chunk; more once we know how long they take
+
+    def _program(self, children: int, pool: int, reevaluate: str) -> tuple[Compiled, compiled.Programs]:
+        """The objective for so many children, and what is compiled for it."""
+        if self._ready is None or self._ready[0] != children:
+            again = {"none": (), "elite": (1,), "parents": (1, pool)}[reevaluate]
+            objective = self._compiled(children, *again)
+            self._ready = children, objective, compiled.programs(objective.code)
+        return self._ready[1:]
+
+    def _compiled(self, rows: int, *others: int) -> Compiled:
+        """The objective for so many `rows` in batches, and for so many `others` at once."""
+        if self._spread is None:
+            return self._function.compiled(batch_sizes(rows, self._batch(rows)) | {*others})
+        sizes = batch_sizes(rows, self._spread.batch(self._batch_size, rows)) | {*others}
+        return self._spread.everywhere(self._function.compiled(map(self._spread.share, sizes)))
+
+    def _batch(self, rows: int) -> int | None:
+        return None if self._batch_size is None else min(self._batch_size, rows)
 
     def __call__(self) -> None:
         optimizer = self._optimizer
@@ -94,19 +123,30 @@ class CompiledStep:
 
     def _first(self, phase: First) -> None:
         optimizer = self._optimizer
-        checked, run = optimizer._setup, optimizer._progress.run
+        checked, key = optimizer._setup, optimizer._setup.key(optimizer._progress.run)
         rows = phase.population if not phase.known.any() else _taken(phase.population, np.flatnonzero(~phase.known))
-        key = checked.key(run)
-        key_there = key if self._spread is None else self._spread.everywhere(key)
-        found = compiled.first_values(self._objective, rows, key_there, self._batch_size, self._spread)
         fitness = phase.values.copy()
-        fitness[~phase.known] = np.asarray(found)
+        fitness[~phase.known] = self._values(rows, key)
         with uninterrupted():
             state, _ = first_state(optimizer._ga, key, fitness, checked.space.dim)
             optimizer._phase = Ran(state._replace(population=phase.population))
             progress = optimizer._progress
             progress.nfev += len(rows) * checked.repeats
             progress.best, progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
+
+    def value(self, row: np.ndarray) -> float:
+        checked = self._optimizer._setup
+        with precision(checked.space.dtype):
+            rows = jnp.asarray(row[None], checked.space.dtype)
+            there = rows if self._spread is None else self._spread.population(rows)
+            return float(self._values(there, checked.key(0))[0])
+
+    def _values(self, rows: jax.Array, key: noise.Key) -> np.ndarray:
+        """Of rows `f[n, d]` that are no children."""
+        objective = self._compiled(rows.shape[0])
+        first_values = compiled.programs(objective.code).first_values
+        there = key if self._spread is None else self._spread.everywhere(key)
+        return np.asarray(first_values(objective, rows, there, self._batch_size, self._spread))
 
     def _generations(self) -> None:
         optimizer, limits = self._optimizer, self._optimizer._limits
@@ -123,23 +163,18 @@ class CompiledStep:
             *(np.int32(n) for n in (progress.stale, progress.blind, progress.elite_count)),  # type: ignore[arg-type]
         )
         state, children = phase.state, optimizer._ga.num_children  # type: ignore[union-attr]
-        batch_size = None if self._batch_size is None else min(self._batch_size, children)
+        pool = parents(optimizer._ga.truncation, children)
+        objective, programs = self._program(children, pool, checked.reevaluate)
         start = time.monotonic()
         rest = state._replace(population=None)  # type: ignore[arg-type]
-        options = (
-            checked.reevaluate,
-            parents(optimizer._ga.truncation, optimizer._ga.num_children),
-            batch_size,
-            self._length,
-        )
+        options = checked.reevaluate, pool, self._batch(children), self._length
         with uninterrupted():
             if self._spread is None:
-                data = self._objective, state.population, rest, counts, rules
-                ran = compiled.run(optimizer._ga, *data, *options)
+                ran = programs.run(optimizer._ga, objective, state.population, rest, counts, rules, *options)
             else:
                 ga, rest = self._spread.everywhere((dataclasses.replace(optimizer._ga, bounds=None), rest))
-                data = self._objective, state.population, rest, counts, rules
-                ran = compiled.run_spread(ga, self._bounds, *data, *options, self._spread)
+                data = objective, state.population, rest, counts, rules
+                ran = programs.run_spread(ga, self._bounds, *data, *options, self._spread)
             optimizer._phase = Ran(ran.state)
             (best, stale, blind, elite_count), n, elite, log_rate = jax.device_get(ran[1:])
             n = int(n)

@@ -3,13 +3,16 @@
 import dataclasses
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from . import _checks, archive, checkpoint
-from ._signals import uninterrupted
+from ._locks import alone
+from ._signals import Interrupts, uninterrupted
 from .devices import Spread, agreed, is_first
 from .optimizer import Optimizer
 from .setup import Setup
@@ -44,14 +47,26 @@ def as_checkpoint(given: Any) -> Checkpoint | None:
 Content = tuple[dict[str, Any], dict[str, Any]]  # of a checkpoint: JSON and arrays
 
 
+@contextmanager
+def held(kept: Checkpoint | None) -> Iterator[None]:
+    """A block in which no other process writes the checkpoint."""
+    if kept is None:
+        yield
+        return
+    path = Path(kept.path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"checkpoint must be in a directory that exists, got {path}")
+    refusal = archive.CheckpointError(f"{path} is in use: another run, of this process or another, writes it")
+    with alone(path.with_name(f"{path.name}.lock"), refusal):
+        yield
+
+
 def read_if_resumed(kept: Checkpoint | None, resume: bool) -> Content | None:
     """What is in the checkpoint, if there is one and it is wanted; complains if it is there and not wanted."""
     if kept is None:
         if resume:
             raise ValueError("resume needs a checkpoint to go on from")
         return None
-    if not Path(kept.path).parent.is_dir():
-        raise FileNotFoundError(f"checkpoint must be in a directory that exists, got {kept.path}")
     if not archive.exists(kept.path):
         return None
     if not resume:
@@ -61,7 +76,7 @@ def read_if_resumed(kept: Checkpoint | None, resume: bool) -> Content | None:
 
 
 def is_compiled(found: Content) -> bool:
-    return found[0]["path"].startswith("jax")
+    return str(found[0].get("path")).startswith("jax")
 
 
 def resumed(
@@ -82,8 +97,46 @@ def resumed(
         was, now = ("compiled", "called") if is_compiled(found) else ("called", "compiled")
         raise archive.CheckpointError(f"{kept.path} is of another run: fun was {was}, now it is {now}")
     optimizer = Optimizer._of(checked, limits, spread)
-    checkpoint.restore(optimizer, *found)
+    checkpoint.restore(optimizer, *found, kept.path)
     return optimizer
+
+
+class Step(Protocol):
+    """What moves a run."""
+
+    short: bool  # whether it ends soon, so that Ctrl-C can wait for it
+
+    def __call__(self) -> None: ...
+
+    def value(self, row: np.ndarray) -> float:
+        """The objective at a solution, as minimised inside. It is not counted."""
+        ...
+
+
+def check_function(optimizer: Optimizer, step: Step, path: str | Path) -> None:
+    """Refuse to go on with another function than the one whose best solution the checkpoint holds.
+
+    One evaluation, or two: a function that is not sure of its own value is not asked.
+    """
+    stored, row = optimizer._best()
+    setup = optimizer._setup
+    if not np.isfinite(stored) or setup.repeats > 1 or setup.reevaluate != "none":
+        return
+    elite = optimizer._record.since(0).elite
+    reached = elite[np.isfinite(elite)]  # type: ignore[index]
+    gained = float(np.ptp(reached)) if reached.size else 0.0
+
+    def differ(a: float, b: float) -> bool:
+        """By more than another order of summation could do."""
+        size = max(abs(a), abs(b), gained) if np.isfinite([a, b]).all() else 0.0
+        return not abs(a - b) <= np.sqrt(np.finfo(setup.space.wide).eps) * size
+
+    now = step.value(row)
+    if differ(now, stored) and not differ(now, step.value(row)):
+        raise archive.CheckpointError(
+            f"{path} is of another run: fun has {setup.sign * now:g} where it had {setup.sign * stored:g}, at the best "
+            "solution so far"
+        )
 
 
 def as_callbacks(callback: Any) -> list[Callable]:
@@ -102,11 +155,14 @@ class Watch:
         self._shown = self._saved = time.monotonic()
         self._saved_at = self._told_at = 0
 
-    def run(self, optimizer: Optimizer, step: Callable[[], None]) -> Any:
+    def run(self, optimizer: Optimizer, step: Step, interrupts: Interrupts) -> Any:
         self._saved_at = self._told_at = optimizer._progress.nit
         several = optimizer._spread is not None and optimizer._spread.processes > 1
+        interrupts.patient = step.short
         try:
             while not optimizer.stop():
+                if interrupts.seen:
+                    raise KeyboardInterrupt
                 step()
                 self._between(optimizer)
         except KeyboardInterrupt:
