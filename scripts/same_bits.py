@@ -1,9 +1,12 @@
 """Whether runs of one seed end in the same bits, whatever process they run in and wherever they were cut in two.
 
-    python scripts/same_bits.py --processes 20 --jobs 6
+    python scripts/same_bits.py --processes 20 --jobs 8
 
-Every process of a problem is another: half of them run through, the others are saved at some generation and go on in a
-second process. Processes run beside each other on purpose: a busy device is what makes a compiler choose differently.
+Half of the processes run through, the others are saved at some generation and go on in a second process; chunks are of
+several lengths. Processes run beside each other on purpose: a busy device is what makes a compiler choose differently.
+
+    python scripts/same_bits.py --timed    the same with algorithms that the compiler chooses by timing them
+    python scripts/same_bits.py --speed    what a generation takes either way
 """
 
 import argparse
@@ -12,6 +15,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,9 +25,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import gesmr
+from gesmr import exact
 from gesmr.problems import functions, images
 
 GENERATIONS = 300
+CHUNKS = (0, 1, 7, 16, 1000)  # generations; 0: of any length, by the clock
 
 
 def network():
@@ -61,27 +67,49 @@ def mnist():
 PROBLEMS = {function.__name__: function for function in (network, rastrigin, mnist)}
 
 
-def run(name: str, generations: int, checkpoint: str | None) -> str:
+def run(name: str, generations: int, chunk: int, checkpoint: str) -> str:
     """A digest of all that a run found."""
     fun, x0, options = PROBLEMS[name]()
-    kept = {} if checkpoint is None else {"checkpoint": gesmr.Checkpoint(checkpoint, every=10**9), "resume": True}
-    result = gesmr.minimize(fun, x0, rng=5, maxiter=generations, jit=True, **options, **kept)
+    kept = {"checkpoint": gesmr.Checkpoint(checkpoint, every=10**9), "resume": True} if checkpoint else {}
+    result = gesmr.minimize(fun, x0, rng=5, maxiter=generations, jit=True, chunk=chunk or None, **options, **kept)
     digest = hashlib.sha256()
     for array in jax.tree.leaves((result.x, result.population, result.history.elite, result.mutation_rates)):
         digest.update(np.asarray(array).tobytes())
     return digest.hexdigest()[:12]
 
 
-def in_processes(name: str, cut: int | None) -> str:
+def in_processes(name: str, cut: int | None, chunk: int, timed: bool) -> str:
     """The same digest, from one process or from two."""
     with tempfile.TemporaryDirectory() as directory:
         path = "" if cut is None else str(Path(directory, "run.npz"))
         for generations in (GENERATIONS,) if cut is None else (cut, GENERATIONS):
-            command = [sys.executable, __file__, "--one", name, str(generations), path]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            command = [sys.executable, __file__, "--one", name, str(generations), str(chunk), path]
+            done = subprocess.run(command + ["--timed"] * timed, capture_output=True, text=True, check=False)
             if done.returncode:
                 return done.stderr.strip().splitlines()[-1]
     return done.stdout.split()[-1]
+
+
+def compare(name: str, processes: int, jobs: int, timed: bool) -> str:
+    generator = random.Random(0)
+    cuts = [None if i % 2 else generator.randrange(1, GENERATIONS) for i in range(processes)]
+    chunks = [CHUNKS[i // 2 % len(CHUNKS)] for i in range(processes)]
+    with ThreadPoolExecutor(jobs) as pool:
+        found = Counter(pool.map(in_processes, [name] * processes, cuts, chunks, [timed] * processes))
+    through = sum(cut is None for cut in cuts)
+    said = "the same bits" if len(found) == 1 else f"{len(found)} endings"
+    return f"{name}: {through} runs in one process, {processes - through} in two: {said} {dict(found)}"
+
+
+def speed(name: str, timed: bool) -> str:
+    """Of two thousand generations, the fastest of three after a first."""
+    fun, x0, options = PROBLEMS[name]()
+    seconds = []
+    for rng in range(4):
+        begin = time.perf_counter()
+        gesmr.minimize(fun, x0, rng=rng, maxiter=2000, chunk=1000, jit=True, **options)
+        seconds.append(time.perf_counter() - begin)
+    return f"{name}, {'timed' if timed else 'exact'}: {min(seconds[1:]) / 2000 * 1e6:.0f} µs per generation"
 
 
 def main() -> None:
@@ -89,20 +117,19 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--problems", nargs="*", default=list(PROBLEMS), choices=PROBLEMS)
-    parser.add_argument("--one", nargs=3, metavar=("PROBLEM", "GENERATIONS", "CHECKPOINT"), help=argparse.SUPPRESS)
+    parser.add_argument("--timed", action="store_true", help="let the compiler choose algorithms by timing them")
+    parser.add_argument("--speed", action="store_true", help="what a generation takes, with --timed or without")
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.timed:
+        exact.jit = jax.jit
     if given.one:
-        name, generations, path = given.one
-        print(run(name, int(generations), path or None))
+        name, generations, chunk, path = given.one
+        print(run(name, int(generations), int(chunk), path))
         return
-    random.seed(0)
     for name in given.problems:
-        cuts = [None if i % 2 else random.randrange(1, GENERATIONS) for i in range(given.processes)]
-        with ThreadPoolExecutor(given.jobs) as pool:
-            found = Counter(pool.map(lambda cut, name=name: in_processes(name, cut), cuts))
-        through, halves = sum(cut is None for cut in cuts), sum(cut is not None for cut in cuts)
-        said = "the same bits" if len(found) == 1 else f"{len(found)} endings"
-        print(f"{name}: {through} runs in one process, {halves} in two: {said} {dict(found)}", flush=True)
+        speeds = given.speed and speed(name, given.timed)
+        print(speeds or compare(name, given.processes, given.jobs, given.timed), flush=True)
 
 
 if __name__ == "__main__":

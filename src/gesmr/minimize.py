@@ -74,9 +74,11 @@ def minimize(
     """The best solution of `fun` that a genetic algorithm with its own mutation rate finds from `x0`.
 
     What is minimised
-        fun(x, *args): a number for a solution; NaN and infinities count as the worst. A JAX function is compiled
-            together with the search (`jit=None` finds out, True insists, False calls it in Python every time). A
-            Python or NumPy function is called for one candidate after the other, or by `workers`: a number of
+        fun(x, *args): a number for a solution; NaN and infinities count as the worst.
+            A JAX function is compiled together with the search (`jit=None` finds out by calling it once, True insists,
+            False calls it in Python every time). It sees globals, attributes and objects in args as they are when the
+            run begins. Arrays it reads and floats in args are data: other values need no other program.
+            A Python or NumPy function is called for one candidate after the other, or by `workers`: a number of
             processes, a `gesmr.Pool`, "ray", an address of Ray or a `gesmr.Ray`, an Executor or a callable like `map`.
             With `vectorized=True` it gets ALL candidates at once, ROWS ARE CANDIDATES: float[n, d] to float[n] (for a
             pytree: leaves with a leading axis of n), `batch_size` rows at a time.
