@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +65,7 @@ def mnist():
     return problem, jnp.asarray(problem.init(0, 1)[0]), {"vectorized": True, "init_std": 0.03}
 
 
-PROBLEMS = {function.__name__: function for function in (network, rastrigin, mnist)}
+PROBLEMS: dict[str, Any] = {function.__name__: function for function in (network, rastrigin, mnist)}
 
 
 def run(name: str, generations: int, chunk: int, checkpoint: str) -> str:
@@ -81,13 +82,14 @@ def run(name: str, generations: int, chunk: int, checkpoint: str) -> str:
 def in_processes(name: str, cut: int | None, chunk: int, timed: bool) -> str:
     """The same digest, from one process or from two."""
     with tempfile.TemporaryDirectory() as directory:
-        path = "" if cut is None else str(Path(directory, "run.npz"))
+        path, said = "" if cut is None else str(Path(directory, "run.npz")), ""
         for generations in (GENERATIONS,) if cut is None else (cut, GENERATIONS):
             command = [sys.executable, __file__, "--one", name, str(generations), str(chunk), path]
             done = subprocess.run(command + ["--timed"] * timed, capture_output=True, text=True, check=False)
             if done.returncode:
                 return done.stderr.strip().splitlines()[-1]
-    return done.stdout.split()[-1]
+            said = done.stdout.split()[-1]
+    return said
 
 
 def compare(name: str, processes: int, jobs: int, timed: bool) -> str:
@@ -113,7 +115,7 @@ def speed(name: str, timed: bool) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--processes", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--problems", nargs="*", default=list(PROBLEMS), choices=PROBLEMS)

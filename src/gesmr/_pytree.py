@@ -20,6 +20,8 @@ def pytree(cls: type[T]) -> type[T]:
     Unflattening skips `__init__`, so `__post_init__` checks what a user wrote and never
     meets the tracers, axis numbers and placeholders that JAX puts in a leaf's place.
     """
+    if not isinstance(cls, type):
+        raise TypeError(f"cls must be a class, got {type(cls).__name__}")
     cls = dataclasses.dataclass(frozen=True)(cls)
     fields = dataclasses.fields(cls)  # type: ignore[arg-type]
     leaves = [f.name for f in fields if not f.metadata.get("static")]

@@ -13,7 +13,7 @@ from ._pytree import pytree, static
 from .controllers import Clip, Controller
 
 HANDLINGS = ("reflect", "clip", "resample")
-_FARTHEST = 16  # no mutation carries a gene as many ranges away: noise is at most 6.67 from zero
+FARTHEST = 16  # no mutation carries a gene as many ranges away: noise is at most 6.67 from zero
 _REDRAWS = 16  # after which what is still outside is reflected
 
 
@@ -62,6 +62,19 @@ class Bounds:
         if self.handling == "resample":
             moved = _resample(draw, moved, low, high)
         return into(moved, self)
+
+
+def check_numbers(bounds: Bounds) -> None:
+    """Refuse bounds for rows whose sides and unit are not numbers; sides may be infinite. Tracers pass."""
+    for name in ("low", "high", "unit"):
+        given = getattr(bounds, name)
+        if isinstance(given, Tracer):
+            continue
+        numbers = _checks.array(f"{name} of bounds", given, "a number or one per variable")
+        real = numbers.dtype.kind in "iu" or jnp.issubdtype(numbers.dtype, jnp.floating)
+        if not real or np.isnan(numbers).any():
+            shown = _checks.show(given)
+            raise TypeError(f"{name} of bounds must be a number or one per variable, and not NaN, got {shown}")
 
 
 def into(x: Array, bounds: Bounds) -> Array:
@@ -138,10 +151,10 @@ def _check_sizes(low: np.ndarray, high: np.ndarray, dtype: np.dtype) -> None:
     numbers = np.finfo(dtype)
     with np.errstate(over="ignore"):
         span = high - low
-    wide = np.isfinite(low) & np.isfinite(high) & (span > float(numbers.max) / _FARTHEST)
+    wide = np.isfinite(low) & np.isfinite(high) & (span > float(numbers.max) / FARTHEST)
     tiny = [(side != 0) & (np.abs(side) < float(numbers.tiny)) for side in (low, high)]
     if wide.any():
-        at, most = int(np.argmax(wide)), float(numbers.max) / _FARTHEST
+        at, most = int(np.argmax(wide)), float(numbers.max) / FARTHEST
         raise ValueError(
             f"bounds must have a range high − low of at most {most:.3g} in {dtype}, or an open side (None), got "
             f"low={low[at]} and high={high[at]} for variable {at}"
@@ -168,7 +181,7 @@ def _pairs(bounds: Any, dim: int) -> tuple[Any, Any]:
     try:
         given = [tuple(pair) if np.ndim(pair) else pair for pair in bounds]
     except (TypeError, ValueError) as error:
-        raise TypeError(f"bounds must be {accepted}, got {bounds!r}") from error
+        raise TypeError(f"bounds must be {accepted}, got {_checks.show(bounds)}") from error
     if len(given) == 2 and not any(isinstance(pair, tuple) for pair in given):
         given = [tuple(given)] * dim
     if len(given) != dim or any(not isinstance(pair, tuple) or len(pair) != 2 for pair in given):
@@ -189,7 +202,7 @@ def _side(name: str, side: Any, dim: int, flatten: Any) -> np.ndarray:
         return np.broadcast_to(array.astype(np.float64), (dim,)).copy()
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"bounds must have a {name} that is a number, {dim} numbers or shaped like x0, got {side!r}"
+            f"bounds must have a {name} that is a number, {dim} numbers or shaped like x0, got {_checks.show(side)}"
         ) from error
 
 
@@ -223,7 +236,7 @@ def within(controller: Controller, most: float = 1.0) -> Controller:
         inner = inner.controller if isinstance(inner, Clip) else inner
         return Clip(inner, _least(controller.low, most), _least(controller.high, most))
     if not hasattr(controller, "clip"):
-        raise TypeError(f"controller must have a method clip to be used with bounds, got {controller!r}")
+        raise TypeError(f"controller must have a method clip to be used with bounds, got {_checks.show(controller)}")
     fields = {field.name for field in dataclasses.fields(controller)} if dataclasses.is_dataclass(controller) else set()
     spread = {name: _least(getattr(controller, name), most) for name in ("low", "high") if name in fields}
     return Clip(dataclasses.replace(controller, **spread) if spread else controller, high=most)  # type: ignore[type-var]

@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from . import noise
+from . import _checks, noise
 
 SAME = PartitionSpec()  # on every device
 
@@ -37,7 +37,7 @@ def mesh_of(devices: Any) -> Mesh | None:
         if not 1 <= devices <= len(there):
             hint = '; jax.config.update("jax_num_cpu_devices", n) at the start makes a CPU look like n of them'
             raise ValueError(
-                f"devices must be from 1 to {len(there)}, as many as JAX has here, got {devices}"
+                f"devices must be from 1 to {len(there)}, as many as JAX has here, got {_checks.show(devices)}"
                 + (hint if there[0].platform == "cpu" else "")
             )
         chosen = there[: int(devices)]
@@ -49,7 +49,8 @@ def mesh_of(devices: Any) -> Mesh | None:
         chosen = list(devices)
     else:
         raise TypeError(
-            f'devices must be a number of devices, "all", a list of jax devices or a Mesh of one axis, got {devices!r}'
+            'devices must be a number of devices, "all", a list of jax devices or a Mesh of one axis, got '
+            f"{_checks.show(devices)}"
         )
     idle = set(range(jax.process_count())) - {device.process_index for device in chosen}
     if idle:  # it would wait for ever

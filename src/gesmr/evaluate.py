@@ -90,7 +90,7 @@ class JaxFunction:
         self._space, self._vectorized, self.keyed = space, vectorized, keyed
         self._repeats, self._sign = repeats, sign
         self._traces: dict[int, tuple[Any, tuple]] = {}  # by n: a jaxpr, and its data
-        self._is_data = [isinstance(leaf, jax.Array | np.ndarray | float | np.floating) for leaf in self._leaves]
+        self._is_data = [_is_data(leaf) for leaf in self._leaves]
 
     def check(self, n: int) -> None:
         """ValueError if JAX cannot trace it for n candidates or it does not return one value for each."""
@@ -162,6 +162,13 @@ class JaxFunction:
         return self._sign * values.astype(rows.dtype)
 
 
+def _is_data(leaf: Any) -> bool:
+    """Whether it can be an argument of a compiled program. Long doubles cannot, though JAX traces them."""
+    if isinstance(leaf, np.ndarray | np.floating) and leaf.dtype.kind == "f" and leaf.dtype.itemsize > 8:
+        return False
+    return isinstance(leaf, jax.Array | np.ndarray | float | np.floating)
+
+
 def probe(fun: Callable, args: tuple, x: Any, vectorized: bool, on_error: str) -> tuple[bool, Outcome | None]:
     """Whether `fun` computes with JAX, and what came of calling it at the solution `x`; None if it was not called.
 
@@ -184,8 +191,7 @@ def probe(fun: Callable, args: tuple, x: Any, vectorized: bool, on_error: str) -
 
 def check_options(fun: Any, args: Any, on_error: str, batch_size: int | None) -> tuple:
     """`args` as a tuple; complains about what is not as it must be."""
-    if not callable(fun):
-        raise TypeError(f"fun must be callable, got {fun!r}")
+    _checks.function("fun", fun)
     _checks.choice("on_error", on_error, ("raise", "worst"))
     if batch_size is not None:
         _checks.integer("batch_size", batch_size, 1)

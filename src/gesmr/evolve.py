@@ -14,7 +14,7 @@ from jax.tree_util import Partial
 
 from . import _checks, noise
 from .devices import SAME, Spread, everywhere, mesh_of, spread_seeds
-from .ga import GA, State
+from .ga import GA, State, check_state
 from .storage import is_narrow, on_wide, packed, unpacked
 
 Objective = Callable[..., Array]  # f[N, d] → f[N], to be minimised; of a key too if it is random
@@ -63,13 +63,10 @@ def evolve(
     generation's own. All batches and devices get the same: what is drawn for row i is drawn again for row i of the next
     batch. A value is that of one evaluation: the elite keeps the one it had, however lucky.
     """
-    generations = _checks.integer("generations", generations, 0)
-    if not isinstance(ga, GA):
-        raise TypeError(f"ga must be a gesmr.GA, got {ga!r}")
-    if not isinstance(state, State):
-        raise TypeError(f"state must be the State that ga.init returns, got {type(state).__name__}")
-    if not callable(objective):
-        raise TypeError(f"objective must be callable, got {objective!r}")
+    check_run(ga, objective, state, generations)
+    if record is not None:
+        _checks.function("record", record)
+    donate, keyed = _checks.flag("donate", donate), _checks.flag("keyed", keyed)
     members = ga.num_children + 1
     if state.fitness.ndim not in (1, 2):
         raise ValueError(
@@ -81,7 +78,7 @@ def evolve(
     if batch_size is not None:
         batch_size = min(_checks.integer("batch_size", batch_size, 1), ga.num_children)
     rest = state._replace(population=None)
-    options = generations, record, batch_size, bool(keyed)
+    options = int(generations), record, batch_size, keyed
     mesh = mesh_of(devices)
     if mesh is None:
         run, objective = _evolve_donating if donate else _evolve, as_pytree(objective)
@@ -96,6 +93,15 @@ def evolve(
     population, bounds = spread.population(state.population, donate=donate), spread.placed(ga.bounds)
     ga, objective, rest = spread.everywhere((dataclasses.replace(ga, bounds=None), as_pytree(objective), rest))
     return _evolve_children(ga, bounds, objective, population, rest, *options, spread)
+
+
+def check_run(ga: Any, objective: Any, state: Any, generations: Any) -> None:
+    """Refuse what is no run."""
+    _checks.integer("generations", generations, 0, most=_checks.MOST)
+    if not isinstance(ga, GA):
+        raise TypeError(f"ga must be a gesmr.GA, got {_checks.show(ga)}")
+    check_state(state)
+    _checks.function("objective", objective)
 
 
 def as_pytree(function: Callable) -> Callable:

@@ -10,12 +10,15 @@ from jax.core import Tracer
 
 from . import _checks, noise, selection, storage
 from ._pytree import pytree, static
-from .bounds import Bounds
+from .bounds import Bounds, check_numbers
 from .controllers import GESMR, Controller, Feedback
 from .controllers.base import check_controller
 
 # The key of child i of generation t is that of the place (i, t); the rest of the randomness has places at the far end.
 _SELECTION, _CONTROLLER, _START = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np.uint32)
+
+
+_ARRAYS = (jax.Array, np.ndarray)
 
 
 class State(NamedTuple):
@@ -75,11 +78,12 @@ class GA:
 
     def __post_init__(self):
         check_controller(self.controller)
-        _checks.integer("num_children", self.num_children, 1)
+        _checks.integer("num_children", self.num_children, 1, most=_checks.MOST)
         _checks.real("truncation", self.truncation, 0.0, 1.0)
         if self.bounds is not None and not isinstance(self.bounds, Bounds):
-            raise TypeError(f"bounds must be a gesmr.Bounds or None, got {self.bounds!r}")
+            raise TypeError(f"bounds must be a gesmr.Bounds or None, got {_checks.show(self.bounds)}")
         if self.bounds is not None:
+            check_numbers(self.bounds)
             _checks.ordered(self.bounds.low, self.bounds.high)
 
     def init(self, key: Any, population: Any, fitness: Any) -> State:
@@ -97,6 +101,9 @@ class GA:
 
     def ask(self, state: State, genes: noise.Genes | None = None) -> Proposal:
         """Select parents and make children; only these `genes` of them, if the state's population has no others."""
+        check_state(state)
+        if genes is not None and not isinstance(genes, noise.Genes):
+            raise TypeError(f"genes must be a gesmr.noise.Genes or None, got {type(genes).__name__}")
         pool = selection.pool_size(self.truncation, self.num_children)
         key = noise.fold_in(state.key, _SELECTION, state.generation)
         chosen = selection.truncate(key, state.fitness, pool)
@@ -112,9 +119,9 @@ class GA:
         If the objective is noisy and the parents were evaluated again beside their children, `parent_fitness f[N]`
         holds those values; the changes the controller sees are taken from them.
         """
-        for name, given, kind in (("state", state, State), ("proposal", proposal, Proposal)):
-            if not isinstance(given, kind):
-                raise TypeError(f"{name} must be the {kind.__name__} of this GA, got {type(given).__name__}")
+        check_state(state)
+        if not isinstance(proposal, Proposal) or not isinstance(proposal.parents, _ARRAYS):
+            raise TypeError(f"proposal must be the Proposal of this GA, got {type(proposal).__name__}")
         fitness = _finite_or_worst(_check_fitness(fitness, self.num_children))
         fitness = fitness.astype(state.fitness.dtype)
         if parent_fitness is None:
@@ -131,6 +138,14 @@ class GA:
             fitness=jnp.concatenate([state.fitness[proposal.elite][None], fitness]),
             controller=self.controller.update(key, state.controller, feedback),
         )
+
+
+def check_state(state: Any) -> None:
+    """Refuse what is no state of a run."""
+    if not isinstance(state, State):
+        raise TypeError(f"state must be the State that ga.init returns, got {type(state).__name__}")
+    if not isinstance(state.fitness, _ARRAYS):
+        raise TypeError("state must be the State that ga.init returns, got one without fitness")
 
 
 def make_children(
@@ -164,27 +179,27 @@ def _finite_or_worst(fitness: Array) -> Array:
 
 def _check_population(population: Any, members: int) -> Array:
     expected = f"a float array of shape ({members}, d): num_children + 1 members of d ≥ 1 genes"
-    shape, dtype = np.shape(population), getattr(population, "dtype", None)
+    shape, dtype = getattr(population, "shape", ()), getattr(population, "dtype", None)
     if dtype is None:
-        population = np.asarray(population)
+        population = _checks.array("population", population, expected)
         shape, dtype = population.shape, population.dtype
     if len(shape) != 2 or shape[0] != members or shape[1] < 1:
         raise ValueError(f"population must be {expected}, got shape {tuple(shape)}")
     if not jnp.issubdtype(dtype, jnp.floating):
         raise TypeError(f"population must be {expected}, got dtype {dtype}")
-    if not isinstance(population, Tracer) and not bool(jnp.isfinite(population).all()):
+    if not isinstance(population, Tracer) and not bool(jnp.isfinite(_checks.on_jax(population)).all()):
         bad = int((~np.isfinite(np.asarray(population, np.float64))).any(axis=1).sum())
         raise ValueError(f"population must be finite, got NaN or infinity in {bad} of {members} members")
-    return jnp.asarray(population)
+    return _checks.on_jax(population)
 
 
 def _check_fitness(fitness: Any, n: int, name: str = "fitness") -> Array:
     if not isinstance(fitness, jax.Array | np.ndarray):
-        fitness = np.asarray(fitness)
+        fitness = _checks.array(name, fitness, f"{n} real numbers")
     if fitness.shape != (n,):
         raise ValueError(f"{name} must have shape ({n},), one value per candidate, got {fitness.shape}")
     if jnp.issubdtype(fitness.dtype, jnp.integer):
         fitness = fitness.astype(float)
     if not jnp.issubdtype(fitness.dtype, jnp.floating):
         raise TypeError(f"{name} must be real numbers, got dtype {fitness.dtype}")
-    return storage.wide(jnp.asarray(fitness))
+    return storage.wide(_checks.on_jax(fitness))

@@ -5,6 +5,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from . import _checks
+
 
 class JSONLines:
     """A callback that adds a line for every generation: nit, fun, mutation_rate (geometric mean), nfev.
@@ -14,7 +16,7 @@ class JSONLines:
     """
 
     def __init__(self, path: str | Path):
-        self._path = Path(path)
+        self._path = _checks.file("path", path)
         self._path.open("a", encoding="utf-8").close()  # complains now, not after the first generation
 
     def __call__(self, intermediate_result: Any) -> None:

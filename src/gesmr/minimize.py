@@ -18,7 +18,7 @@ from .optimizer import Optimizer
 from .plain import Outcome, PlainValues
 from .setup import Setup
 from .space import precision
-from .steps import CompiledStep, PlainStep
+from .steps import LONGEST_CHUNK, CompiledStep, PlainStep
 from .stopping import Limits
 from .watching import (
     Step,
@@ -127,7 +127,8 @@ def minimize(
     limits = Limits(maxiter, maxfun, maxtime, target, patience)
     args = evaluate.check_options(fun, args, on_error, batch_size)
     if chunk is not None:
-        _checks.integer("chunk", chunk, 1)
+        _checks.integer("chunk", chunk, 1, most=LONGEST_CHUNK)
+    keyed = _checks.flag("keyed", keyed)
     kept = as_checkpoint(checkpoint)
     watch = Watch(as_callbacks(callback), _checks.flag("disp", disp), kept)
     mesh = mesh_of(devices)
@@ -189,7 +190,7 @@ class _How:
 
     def settle(self, x0: Any, options: dict[str, Any]) -> tuple[Setup, Any]:
         """The setup, and what evaluates: a `JaxFunction`, or `Values`."""
-        self.vectorized, self.keyed = _checks.flag("vectorized", self.vectorized), _checks.flag("keyed", self.keyed)
+        self.vectorized = _checks.flag("vectorized", self.vectorized)
         if self.jit is not None:
             self.jit = _checks.flag("jit", self.jit)
         crew_of(self.workers)
@@ -266,7 +267,8 @@ def scipy_method(fun: Callable, x0: Any, args: Any = (), **options: Any) -> Any:
     callback = options.pop("callback", None)
     for unused in ("jac", "hess", "hessp"):
         options.pop(unused, None)
-    if options.pop("constraints", ()) not in ((), [], None):
+    constraints = options.pop("constraints", None)
+    if constraints is not None and not (isinstance(constraints, list | tuple) and not constraints):
         raise ValueError("constraints are not supported: put a penalty into fun, or NaN where x is not allowed")
     if "maxfev" in options:
         options["maxfun"] = options.pop("maxfev")

@@ -53,7 +53,7 @@ def key(seed: Any) -> Key:
         words = jax.random.key_data(words)
     is_array = isinstance(words, jax.Array | np.ndarray)
     if not is_array or words.dtype != jnp.uint32 or words.shape not in ((2,), (4,)):
-        given = f"shape {words.shape} and dtype {words.dtype}" if is_array else repr(seed)
+        given = f"shape {words.shape} and dtype {words.dtype}" if is_array else _checks.show(seed)
         raise TypeError(
             f"key must be an integer, a jax.random.key or a gesmr.noise.Key, got {given}"
             + ("; use jax.vmap for several keys" if is_array and words.ndim > 1 else "")
@@ -69,10 +69,9 @@ def fold_in(key: Key, first: Any, second: Any = 0) -> Key:
     follows is a permutation of the 2^64 keys (a four-round Feistel network). It takes two words at once because
     XLA repeats a derivation wherever its result is used in a fused loop, and compiles one step quickly, not two.
     """
-    if not isinstance(key, Key):
-        raise TypeError(f"key must be a gesmr.noise.Key, got {key!r}; gesmr.noise.key makes one")
-    high = key.high + _word(first) * _GOLDEN
-    low = key.low + _word(second) * np.uint32(0xBB67AE85)
+    _check_key(key)
+    high = key.high + _word("first", first) * _GOLDEN
+    low = key.low + _word("second", second) * np.uint32(0xBB67AE85)
     low = low ^ _mix(high)
     high = high ^ _mix(low + np.uint32(0x85EBCA6B))
     low = low ^ _mix(high + np.uint32(0xC2B2AE35))
@@ -82,8 +81,12 @@ def fold_in(key: Key, first: Any, second: Any = 0) -> Key:
 
 def bits(key: Key, n: int, start: Any = 0) -> Array:
     """Words `start` … `start + n − 1` of each key, on a last axis: `u32[..., n]`. Those of one key are distinct."""
-    shape = (*key.low.shape, n)
-    start = np.uint32(start) if isinstance(start, int) else start
+    _check_key(key)
+    shape = (*key.low.shape, _checks.integer("n", n, 0, most=2**32 - 1))
+    if isinstance(start, int):
+        start = np.uint32(start & 0xFFFFFFFF)
+    elif not _is_integer(start) or np.ndim(start):
+        raise TypeError(f"start must be an integer, got {_checks.described(start)}")
     counter = lax.broadcasted_iota(jnp.uint32, shape, len(shape) - 1) + start
     return _hash(counter, key.high[..., None], key.low[..., None])
 
@@ -93,17 +96,20 @@ def another(word: Array) -> Array:
 
     With radius and angle of `normal` they form a lattice in three dimensions.
     """
+    _check_word(word)
     return word * np.uint32(0xADB4A92D)
 
 
 def uniform(word: Array) -> Array:
     """A word `u32` to the open interval (0, 1), `f32`: the middle of one of 2^23 cells, never an end point."""
+    _check_word(word)
     return ((word >> 9).astype(jnp.int32).astype(jnp.float32) + 0.5) * np.float32(2**-23)
 
 
 def integer(word: Array, upper: Any) -> Array:
     """A word `u32` to 0 … upper − 1, `i32`; `upper` may be traced. The bias is below upper / 2^32."""
-    return _multiply_high(word, _word(upper)).astype(jnp.int32)
+    _check_word(word)
+    return _multiply_high(word, _word("upper", upper)).astype(jnp.int32)
 
 
 def normal(word: Array) -> Array:
@@ -112,18 +118,33 @@ def normal(word: Array) -> Array:
     The word's upper 31 bits give the radius; an odd multiple of it gives the angle, so that the pairs form a
     lattice that stays even in the tails. Half a circle is enough: sin has the same distribution on both halves.
     """
+    _check_word(word)
     radius = ((word >> 1).astype(jnp.int32).astype(jnp.float32) + 0.5) * np.float32(2**-31)
     half_turns = (word * _GOLDEN).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-32)
     return jnp.sqrt(jnp.maximum(-2 * log(radius), 0)) * sinpi(half_turns)
 
 
-def _word(x: Any) -> Array:
+def _word(name: str, x: Any) -> Array:
     """`x` modulo 2^32; Python integers beyond int32 included."""
     if isinstance(x, int):
         x = np.uint32(x & 0xFFFFFFFF)
-    if not hasattr(x, "dtype") or not jnp.issubdtype(x.dtype, jnp.integer):
-        raise TypeError(f"a place below a key must be given by integers or arrays of them, got {x!r}")
+    if not _is_integer(x):
+        raise TypeError(f"{name} must be given by integers or arrays of them, got {_checks.show(x)}")
     return jnp.asarray(x).astype(jnp.uint32)
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, jax.Array | np.ndarray | np.generic) and jnp.issubdtype(x.dtype, jnp.integer)
+
+
+def _check_key(key: Any) -> None:
+    if not isinstance(key, Key) or any(getattr(half, "dtype", None) != jnp.uint32 for half in key):
+        raise TypeError(f"key must be a gesmr.noise.Key, got {_checks.show(key)}; gesmr.noise.key makes one")
+
+
+def _check_word(word: Any) -> None:
+    if not isinstance(word, jax.Array | np.ndarray | np.generic) or word.dtype != jnp.uint32:
+        raise TypeError(f"word must be u32, what gesmr.noise.bits gives, got {_checks.described(word)}")
 
 
 def _mix(x: Array) -> Array:

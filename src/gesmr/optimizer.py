@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from . import _provenance, archive, setup, stopping
+from . import _checks, _provenance, archive, setup, stopping
 from ._signals import uninterrupted
 from .devices import Spread, agreed, is_first
 from .ga import Proposal
@@ -166,7 +166,7 @@ class Optimizer:
         accepted = f"xs must be the {len(rows)} candidates of the last ask, in their order"
         if xs is self._told:
             raise ValueError(f"{accepted}, got those of the ask before, which have been told already")
-        if not hasattr(xs, "__len__") or not hasattr(xs, "__iter__"):
+        if not hasattr(xs, "__len__") or not hasattr(xs, "__iter__") or getattr(xs, "shape", None) == ():
             raise TypeError(f"{accepted}, got {type(xs).__name__}")
         if len(xs) != len(rows):
             raise ValueError(f"{accepted}, got {len(xs)}")
@@ -342,6 +342,7 @@ class Optimizer:
         """Write everything to `path`, atomically; the file that was there becomes `path`.previous."""
         from . import checkpoint  # noqa: PLC0415  it knows optimisers, they need not know it
 
+        path = _checks.file("path", path)
         content = checkpoint.snapshot(self)
         if is_first(self._spread):
             archive.write(path, *content)
@@ -355,4 +356,4 @@ class Optimizer:
         """
         from . import checkpoint  # noqa: PLC0415
 
-        return checkpoint.load(cls, path, x0, controller, limits)
+        return checkpoint.load(cls, _checks.file("path", path), x0, controller, limits)

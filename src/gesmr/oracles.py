@@ -13,12 +13,15 @@ from . import _checks, noise, selection
 from ._pytree import pytree, static
 from .controllers import Fixed
 from .controllers.base import log_spaced
-from .evolve import History, Objective, evolve
+from .evolve import History, Objective, check_run, evolve
 from .ga import GA, State
 
 # Places below a run's key, apart from those a GA draws from: trial i of a search at generation t is at
 # (first place − i, t). The two oracles search independently of each other.
 _OFMR_TRIALS, _LAMR_TRIALS, _TIES = np.array([2**31, 2**30, 2**31 + 1], np.uint32)
+
+
+_MOST = 2**20  # rates of a grid
 
 
 class _RateSearch:
@@ -31,7 +34,7 @@ class _RateSearch:
     _first_place: ClassVar[np.uint32]
 
     def __post_init__(self):
-        _checks.integer("grid", self.grid, 1)
+        _checks.integer("grid", self.grid, 1, most=_MOST)
         _checks.rate_range(self.low, self.high)
         _checks.choice("ties", self.ties, ("random", "first"))
 
@@ -75,7 +78,8 @@ class OFMR(_RateSearch):
 
     def evolve(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
         """As `gesmr.evolve`, with `ga`'s selection and bounds; its controller is not used."""
-        return self._search_then_run(ga, objective, state, generations)
+        check_run(ga, objective, state, generations)
+        return self._search_then_run(ga, objective, state, int(generations))
 
 
 @pytree
@@ -99,9 +103,9 @@ class LAMR(_RateSearch):
 
     def evolve(self, ga: GA, objective: Objective, state: State, generations: int) -> tuple[State, History]:
         """As `gesmr.evolve`, with `ga`'s selection; its controller is not used. Whole windows can be run piecewise."""
-        generations = _checks.integer("generations", generations, 0)
+        check_run(ga, objective, state, generations)
         look_and_run = partial(self._search_then_run, ga, objective)
-        windows, left = divmod(generations, self.window)
+        windows, left = divmod(int(generations), self.window)
         state = with_rate(state, jnp.zeros(()))
         state, history = lax.scan(lambda s, _: look_and_run(s, self.window), state, None, length=windows)
         history = jax.tree.map(jnp.ravel, history)

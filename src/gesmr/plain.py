@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from . import _checks
 from .setup import real_values
 from .space import Space
 from .workers import crew_of, described, is_serial, map_of, sendable
@@ -132,17 +132,11 @@ def returned(values: Any, n: int) -> np.ndarray:
 def number(value: Any) -> float:
     if isinstance(value, float):
         return value
-    array = np.asarray(value)
+    array = _checks.array("what fun returns", value, "one real number")
     if array.size != 1 or isinstance(value, bool) or not (array.dtype.kind in "iuf" or _is_float(array.dtype)):
-        raise TypeError(f"fun must return one real number, got {_show(value, array)}")
+        raise TypeError(f"fun must return one real number, got {_checks.described(value)}")
     return float(array.reshape(()))
 
 
 def _is_float(dtype: Any) -> bool:
     return jnp.issubdtype(dtype, jnp.floating)  # bfloat16 and the like
-
-
-def _show(value: Any, array: np.ndarray) -> str:
-    if isinstance(value, np.ndarray | jax.Array):
-        return f"an array of shape {array.shape} and dtype {array.dtype}"
-    return f"{value!r} ({type(value).__name__})"

@@ -12,12 +12,11 @@ from jax import Array
 
 from . import _checks, controllers, noise, storage
 from . import space as spaces
-from .bounds import Bounds, into, is_bounded_everywhere, resolve, within
+from .bounds import FARTHEST, Bounds, into, is_bounded_everywhere, resolve, within
 from .devices import SAME, Spread
 from .ga import GA
 from .space import Space, cast, precision
 
-_MOST = 2**31 - 1  # members are counted in 32 bits
 # Better than the paper's 0.5 and 0.5 on most functions, here and in COCO: docs/why.md, docs/benchmarks.md
 _CONTROLLER, _TRUNCATION = controllers.GESMR(truncation=0.1), 0.2
 REEVALUATE = ("none", "elite", "parents")
@@ -107,11 +106,12 @@ def check(
     compiled: bool = False,
 ) -> Setup:
     """The setup that arguments of `Optimizer` and `minimize` describe, or an error that names the one at fault."""
+    _checks.choice("direction", direction, ("minimize", "maximize"))
     space, row = spaces.of(x0, dtype, compiled=compiled)
     std = None if init_std is None else _init_std(init_std, space)
     unit = 1.0 if std is None or std.ndim == 0 else std
     resolved = resolve(bounds, space.dim, space.flatten, space.dtype, unit, space.wide)
-    popsize = GA().num_children + 1 if popsize is None else _checks.integer("popsize", popsize, 2, _MOST)
+    popsize = GA().num_children + 1 if popsize is None else _checks.integer("popsize", popsize, 2, _checks.MOST)
     if truncation is None:
         truncation = _TRUNCATION if controller is None else GA().truncation
     controller = _CONTROLLER if controller is None else controller
@@ -130,8 +130,8 @@ def check(
         init=None if members is None else _snapped(members, resolved),
         init_values=values,
         init_std=std,
-        direction=_checks.choice("direction", direction, ("minimize", "maximize")),
-        repeats=_checks.integer("repeats", repeats, 1),
+        direction=direction,
+        repeats=_checks.integer("repeats", repeats, 1, most=_checks.MOST),
         reevaluate=_checks.choice("reevaluate", reevaluate, REEVALUATE),
         restarts=_checks.integer("restarts", restarts, 0),
         restart_popsize=_checks.choice("restart_popsize", restart_popsize, ("keep", "double")),
@@ -205,20 +205,20 @@ def _seed(rng: Any, seed: Any) -> int:
         high, low = np.asarray(jax.random.bits(rng, (2,), np.uint32)).tolist()
         return high << 32 | low
     if isinstance(rng, bool | np.bool_) or not isinstance(rng, int | np.integer):
-        raise TypeError(f"rng must be an integer, a numpy Generator or a jax.random.key, got {rng!r}")
+        raise TypeError(f"rng must be an integer, a numpy Generator or a jax.random.key, got {_checks.show(rng)}")
     return _checks.integer("rng", rng, 0, 2**64 - 1)
 
 
 def _init_std(init_std: Any, space: Space) -> np.ndarray:
-    std = init_std
-    if np.ndim(std) == 0 and not isinstance(std, dict):
-        _checks.number("init_std", std, 0.0)
+    std, most = init_std, float(np.finfo(space.wide).max) / FARTHEST  # or draws would overflow
+    if not isinstance(std, dict) and _checks.array("init_std", std, "a number or shaped like x0").ndim == 0:
+        _checks.number("init_std", std, 0.0, most)
         return np.asarray(std, space.wide)
     try:
         std = space.flatten(std)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"init_std must be a number or shaped like x0, got {init_std!r}") from error
-    _checks.real("init_std", std, 0.0)
+        raise ValueError(f"init_std must be a number or shaped like x0, got {_checks.show(init_std)}") from error
+    _checks.real("init_std", std, 0.0, most)
     return std
 
 
@@ -249,10 +249,7 @@ def _init(init: Any, space: Space, popsize: int, sign: int) -> tuple[np.ndarray 
 
 def real_values(name: str, values: Any, n: int, dtype: str) -> np.ndarray:
     """`values` as `f[n]`; what is not finite, or beyond `dtype`, is left or becomes infinite."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise TypeError(f"{name} must be {n} real numbers, got {type(values).__name__}") from error
+    array = _checks.array(name, values, f"{n} real numbers")
     if jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.kind != "f":
         array = array.astype(np.float32)  # bfloat16 and the like
     if array.dtype.kind not in "iuf":

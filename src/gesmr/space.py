@@ -1,6 +1,8 @@
 """The edge between a user's solutions, vectors or pytrees, and the rows of a population."""
 
-from contextlib import nullcontext
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,6 +10,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from . import _checks
 
 _SCALARS = (int, float, np.integer, np.floating)
 
@@ -50,7 +54,7 @@ class Space:
             if row.shape != (self.dim,) or row.dtype.kind not in "iuf":
                 raise ValueError(f"a solution must be a vector of {self.dim} numbers, got {_describe(x)}")
             return self.row(row)
-        leaves, treedef = jax.tree.flatten(x)
+        leaves, treedef = _flattened("a solution", x)
         shapes = tuple(np.shape(leaf) for leaf in leaves)
         if treedef != self.treedef or shapes != self.shapes:
             raise ValueError(f"a solution must be a pytree like x0, {self.treedef}, got {_describe(x)}")
@@ -103,10 +107,10 @@ def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Space, np
         space = Space(chosen, shapes=(vector.shape,))
         row = space.row(vector)
     else:
-        leaves, treedef = jax.tree.flatten(x0)
+        leaves, treedef = _flattened("x0", x0)
         dtypes = [_leaf_dtype(leaf, x0) for leaf in leaves]
         if not leaves:
-            raise ValueError(f"x0 must hold at least one number, got {x0!r}")
+            raise ValueError(f"x0 must hold at least one number, got {_checks.show(x0)}")
         chosen = dtype or _default(max(dtypes, key=lambda dtype: dtype.itemsize), compiled)
         on_jax = tuple(isinstance(leaf, jax.Array) for leaf in leaves)
         space = Space(chosen, treedef, tuple(np.shape(leaf) for leaf in leaves), tuple(map(str, dtypes)), on_jax)
@@ -119,6 +123,23 @@ def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Space, np
     return space, row
 
 
+def _flattened(name: str, x: Any) -> tuple[list, Any]:
+    """Leaves and structure of a pytree."""
+    try:
+        with _not_about_generators():
+            return jax.tree.flatten(x)
+    except (TypeError, ValueError, RecursionError, SystemError) as error:  # the last is JAX's if it is too deep
+        raise TypeError(f"{name} must be a pytree of arrays, got {_checks.show(x)}") from error
+
+
+@contextmanager
+def _not_about_generators() -> Iterator[None]:
+    """A block without JAX's warnings about them: they are refused anyway."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Python iterable type", DeprecationWarning)
+        yield
+
+
 def cast(array: np.ndarray, dtype: Any) -> np.ndarray:
     """`array` in `dtype`; what that cannot hold becomes infinite."""
     with np.errstate(over="ignore"):
@@ -128,12 +149,12 @@ def cast(array: np.ndarray, dtype: Any) -> np.ndarray:
 def _as_vector(x0: Any) -> np.ndarray | None:
     """`x0` as `f[d]`, or None if it is a pytree."""
     if isinstance(x0, list | tuple) and x0 and all(isinstance(x, _SCALARS) for x in x0):
-        return np.asarray(x0, np.result_type(*x0)) if any(isinstance(x, np.generic) for x in x0) else np.asarray(x0)
+        x0 = np.asarray(x0, np.result_type(*x0)) if any(isinstance(x, np.generic) for x in x0) else np.asarray(x0)
     if isinstance(x0, bool | str | bytes | complex) or x0 is None:
-        raise TypeError(f"x0 must be a vector of numbers or a pytree of arrays, got {x0!r} ({type(x0).__name__})")
+        raise TypeError(f"x0 must be a vector of numbers or a pytree of arrays, got {_checks.described(x0)}")
     if not isinstance(x0, np.ndarray | jax.Array | np.generic | int | float) or np.ndim(x0) > 1:
         return None
-    array = np.atleast_1d(np.asarray(x0))
+    array = np.atleast_1d(_checks.array("x0", x0, "a vector of numbers or a pytree of arrays"))
     if array.dtype.kind not in "iuf" and not jnp.issubdtype(array.dtype, jnp.floating):
         raise TypeError(f"x0 must be real numbers, got dtype {array.dtype}")
     return array if array.dtype.kind == "f" else array.astype("float64" if array.dtype.kind in "iu" else "float32")
@@ -141,9 +162,11 @@ def _as_vector(x0: Any) -> np.ndarray | None:
 
 def _leaf_dtype(leaf: Any, x0: Any) -> np.dtype:
     dtype = np.asarray(leaf).dtype if isinstance(leaf, float) else getattr(leaf, "dtype", None)
-    if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
-        kind = type(leaf).__name__ if dtype is None else str(dtype)
-        where = [jax.tree_util.keystr(path) for path, value in jax.tree_util.tree_leaves_with_path(x0) if value is leaf]
+    if dtype is None or not jnp.issubdtype(dtype, jnp.floating) or isinstance(leaf, jax.ShapeDtypeStruct):
+        kind = type(leaf).__name__ if dtype is None or isinstance(leaf, jax.ShapeDtypeStruct) else str(dtype)
+        with _not_about_generators():
+            named = jax.tree_util.tree_leaves_with_path(x0)
+        where = [jax.tree_util.keystr(path) for path, value in named if value is leaf]
         raise TypeError(
             f"x0 must have leaves that are floating-point arrays, got {kind} at {where[0] if where else '?'}; split "
             "parameters from the rest first (equinox.partition, flax.nnx.split)"
@@ -159,13 +182,10 @@ def _default(dtype: np.dtype, compiled: bool) -> str:
 
 
 def _check_dtype(dtype: Any) -> str:
-    try:
-        name = np.dtype(dtype).name if isinstance(dtype, str | type | np.dtype) else None
-    except TypeError:
-        name = None
-    if name not in ("float32", "float64", "bfloat16"):
-        raise ValueError(f"dtype must be float32, float64 or bfloat16, got {dtype!r}")
-    return name
+    found = _checks.dtype_of(dtype)
+    if found is None or found.name not in ("float32", "float64", "bfloat16"):
+        raise ValueError(f"dtype must be float32, float64 or bfloat16, got {_checks.show(dtype)}")
+    return found.name
 
 
 def _describe(x: Any) -> str:

@@ -20,7 +20,7 @@ from .phases import First, Ran, Told
 from .setup import parents
 from .space import cast, precision
 
-_LONGEST_CHUNK = 1024  # generations
+_USUAL_CHUNK, LONGEST_CHUNK = 1024, 2**20  # generations, at most; all of a chunk are recorded on the device
 _CHUNK_SECONDS = 0.2
 _NEVER = np.iinfo(np.int32).max
 
@@ -91,7 +91,7 @@ class CompiledStep:
         if self._spread is not None:
             with precision(optimizer._setup.space.dtype):
                 self._bounds = self._spread.placed(optimizer._setup.bounds)
-        self._length = max(_LONGEST_CHUNK, self._chunk or 0)  # of the record: one program for shorter chunks too
+        self._length = max(_USUAL_CHUNK, self._chunk or 0)  # of the record: one program for shorter chunks too
         self._next = 8  # generations of the next chunk; more once we know how long they take
 
     def _program(self, children: int, pool: int, reevaluate: str) -> tuple[Compiled, compiled.Programs]:

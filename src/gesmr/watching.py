@@ -31,7 +31,8 @@ class Checkpoint:
 
     def __post_init__(self):
         if not isinstance(self.path, str | Path) or not str(self.path):
-            raise TypeError(f"checkpoint must be a file name or a gesmr.Checkpoint, got {self.path!r}")
+            raise TypeError(f"checkpoint must be a file name or a gesmr.Checkpoint, got {_checks.show(self.path)}")
+        _checks.file("checkpoint", self.path)
         if self.every is not None:
             _checks.integer("every", self.every, 1)
         if self.seconds is not None:
@@ -63,6 +64,7 @@ def held(kept: Checkpoint | None) -> Iterator[None]:
 
 def read_if_resumed(kept: Checkpoint | None, resume: bool) -> Content | None:
     """What is in the checkpoint, if there is one and it is wanted; complains if it is there and not wanted."""
+    resume = _checks.flag("resume", resume)
     if kept is None:
         if resume:
             raise ValueError("resume needs a checkpoint to go on from")
@@ -143,7 +145,7 @@ def as_callbacks(callback: Any) -> list[Callable]:
     found = [] if callback is None else list(callback) if isinstance(callback, Sequence) else [callback]
     for one in found:
         if not callable(one):
-            raise TypeError(f"callback must be callable, or a list of such, got {one!r}")
+            raise TypeError(f"callback must be callable, or a list of such, got {_checks.show(one)}")
     return found
 
 

@@ -13,7 +13,7 @@ from jax.tree_util import Partial
 
 from .. import _checks, noise
 from ..evolve import Objective, as_pytree
-from .density import Bins, Density, bins_for, counts
+from .density import MOST_BINS, Bins, Density, bins_for, counts
 from .samples import DrawPoint, check_draw_point, check_objective, lane_deltas
 
 Step = Callable[[noise.Key, Array], Array]  # keys u32[L] and rates f[L] to changes f[L, 2, q]
@@ -68,12 +68,18 @@ def objective_curves(
     about 6 · batch · d numbers and what `objective` needs for so many. One program per batch, d and q.
     """
     rates = check_rates(rates)
-    group = _checks.integer("group", group, 1)
-    samples = _checks.integer("samples", samples, 4 * group)
+    group = _checks.integer("group", group, 1, most=_checks.MOST)
+    samples = _checks.integer("samples", samples, 4 * group, most=2**63 - 1)
     if samples % (2 * group):
         raise ValueError(f"samples must be a multiple of 2 · group = {2 * group}, got {samples}")
     dim, dtype = check_draw_point(draw_point)
-    batch = max(_GENES_AT_ONCE // dim, 2 * group) if batch is None else _checks.integer("batch", batch, 2 * group)
+    batch = (
+        max(_GENES_AT_ONCE // dim, 2 * group)
+        if batch is None
+        else _checks.integer("batch", batch, 2 * group, most=2**63 - 1)
+    )
+    if bins is not None and not isinstance(bins, Bins):
+        bins = _checks.integer("bins", bins, 1, most=MOST_BINS)
     points = samples // (2 * group)
     lanes = min(batch // (2 * group), points * len(rates))
     check_objective(objective, dim, lanes * (1 + 2 * group), dtype)
@@ -83,6 +89,8 @@ def objective_curves(
 
 def best_rates(curves: Curves) -> tuple[float, float]:
     """(σ*_mean, σ*_min): the rates at which E[Δ] and E[min Δ] are lowest. Rates where these are NaN do not count."""
+    if not isinstance(curves, Curves):
+        raise TypeError(f"curves must be what objective_curves returns, got {type(curves).__name__}")
     found = []
     for name in ("mean", "lowest"):
         values = np.asarray(getattr(curves, name))
@@ -96,7 +104,7 @@ def check_rates(rates: Any) -> np.ndarray:
     _checks.real("rates", rates, 0.0)
     array = np.asarray(rates, np.float64)
     if array.ndim != 1 or array.size == 0 or (np.diff(array) <= 0).any():
-        raise ValueError(f"rates must be one or more increasing numbers, got {rates!r}")
+        raise ValueError(f"rates must be one or more increasing numbers, got {_checks.show(rates)}")
     return array
 
 

@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from .. import _checks
+
 _SLOPE = 10 / 9  # of a symmetric log axis near 0, as matplotlib draws it
+MOST_BINS = 2**20
 
 
 @dataclass(frozen=True)
@@ -17,10 +20,13 @@ class Bins:
     symlog: np.ndarray  # f[C+1]
 
     def __post_init__(self):
+        _checks.number("near", self.near, 0.0)
         for name in ("linear", "symlog"):
-            edges = np.asarray(getattr(self, name), np.float64)
-            if edges.ndim != 1 or len(edges) < 2 or not (np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
-                raise ValueError(f"{name} must be two or more increasing finite edges, got {getattr(self, name)!r}")
+            given = getattr(self, name)
+            _checks.real(name, given)
+            edges = np.asarray(given, np.float64)
+            if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+                raise ValueError(f"{name} must be two or more increasing finite edges, got {_checks.show(given)}")
             object.__setattr__(self, name, edges)
 
 
@@ -40,7 +46,11 @@ def bins_for(changes: Any, count: int) -> Bins:
     times as far up as down: changes for the worse often have no bound. The other one shows all powers of ten from the
     typical size of a change at the lowest rate.
     """
-    changes = np.asarray(changes, np.float64)
+    given = _checks.array("changes", changes, "numbers f[S, M]")
+    if given.dtype.kind not in "iuf" or given.ndim != 2 or not len(given):
+        raise ValueError(f"changes must be numbers f[S, M], got {_checks.described(given)}")
+    count = _checks.integer("count", count, 1, most=MOST_BINS)
+    changes = given.astype(np.float64)
     finite = changes[np.isfinite(changes)]
     finite = finite if finite.size else np.zeros(1)
     smallest = np.abs(changes[0][np.isfinite(changes[0]) & (changes[0] != 0)])

@@ -24,16 +24,19 @@ def delta_samples(objective: Objective, x: Any, rate: float, n: int, key: Any) -
 
     What is not finite is left as it is. Memory: a few times n · d numbers.
     """
-    n = _checks.integer("n", n, 1)
+    n = _checks.integer("n", n, 1, most=_checks.MOST)
     _checks.real("x", x)
     _checks.real("rate", rate, 0.0)
     if np.ndim(rate):
         raise ValueError(f"rate must be one number, got an array of shape {np.shape(rate)}")
-    x = jnp.asarray(x, jnp.result_type(float, x))
+    if not isinstance(x, jax.Array):
+        given = np.asarray(x)
+        x = _checks.on_jax(given.astype(np.float64) if given.dtype.kind in "iu" else given)
+    x = x.astype(jnp.result_type(float, x))
     if x.ndim not in (1, 2) or x.size == 0 or (x.ndim == 2 and len(x) != n):
         raise ValueError(f"x must be a point [d], or n = {n} points [n, d], got shape {x.shape}")
     check_objective(objective, x.shape[-1], len(jnp.atleast_2d(x)) + n, x.dtype)
-    return _delta_samples(as_pytree(objective), x, rate, n, noise.key(key))
+    return _delta_samples(as_pytree(objective), x, float(rate) if isinstance(rate, int) else rate, n, noise.key(key))
 
 
 @partial(jax.jit, static_argnums=3)
@@ -64,15 +67,18 @@ def lane_deltas(objective: Objective, draw_point: DrawPoint, group: int, keys: n
 def check_objective(objective: Any, dim: int, n: int = 3, dtype: Any = None) -> None:
     """Refuse `objective` unless JAX can trace it for `f[n, dim]` and it then returns `f[n]`. Nothing is computed."""
     if not callable(objective):
-        raise TypeError(f"objective must be a function of f[N, d], got {objective!r}")
-    points = jax.ShapeDtypeStruct((n, dim), dtype or jnp.result_type(float))
+        raise TypeError(f"objective must be a function of f[N, d], got {_checks.show(objective)}")
+    dim, n = _checks.integer("dim", dim, 1, most=_checks.MOST), _checks.integer("n", n, 1, most=_checks.MOST)
+    points = jax.ShapeDtypeStruct(
+        (n, dim), jnp.result_type(float) if dtype is None else _checks.floating("dtype", dtype)
+    )
     _check_traced("objective", objective, (points,), (n,), f"[{n}, {dim}]")
 
 
 def check_draw_point(draw_point: Any) -> tuple[int, Any]:
     """Dimension and dtype of what `draw_point` draws. It is refused unless `draw_point(key, n)` is `f[n, d]`."""
     if not callable(draw_point):
-        raise TypeError(f"draw_point must be a function of a key and n, got {draw_point!r}")
+        raise TypeError(f"draw_point must be a function of a key and n, got {_checks.show(draw_point)}")
     word = jax.ShapeDtypeStruct((), jnp.uint32)
     key = noise.Key(word, word)  # type: ignore[arg-type]
     points = _check_traced("draw_point", lambda key: draw_point(key, 1), (key,), (1, None), "a key and n = 1")

@@ -9,6 +9,8 @@ from .. import _checks, noise
 from .._pytree import pytree, static
 from .base import Feedback, log_spaced
 
+_MOST = 2**20  # arms, and rewards of each that are kept
+
 
 class Plays(NamedTuple):
     log_arms: Array  # f[R]
@@ -36,10 +38,10 @@ class UCB:
     exploration: Any = 2.0
 
     def __post_init__(self):
-        _checks.integer("arms", self.arms, 1)
+        _checks.integer("arms", self.arms, 1, most=_MOST)
         _checks.rate_range(self.low, self.high)
         if self.window is not None:
-            _checks.integer("window", self.window, 1)
+            _checks.integer("window", self.window, 1, most=_MOST)
         _checks.real("exploration", self.exploration, 0.0, open_low=False)
 
     def init(self, key: noise.Key, num_children: int, num_genes: int) -> Plays:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .. import noise
+from .. import _checks, noise
 
 S = TypeVar("S")
 
@@ -65,7 +65,8 @@ def check_controller(controller: Any) -> None:
     methods = ("init", "rates", "update", "log_rates")
     if isinstance(controller, str | type) or not all(hasattr(controller, method) for method in methods):
         raise TypeError(
-            f"controller must be a controller object such as GESMR() or gesmr.controller('GESMR'), got {controller!r}"
+            "controller must be a controller object such as GESMR() or gesmr.controller('GESMR'), got "
+            f"{_checks.show(controller)}"
         )
 
 

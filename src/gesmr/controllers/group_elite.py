@@ -38,7 +38,7 @@ class GESMR(HoldsLogRates):
     def init(self, key: noise.Key, num_children: int, num_genes: int) -> Array:
         groups = default_groups(num_children) if self.groups is None else self.groups
         if groups > num_children:
-            raise ValueError(f"groups must be at most num_children ({num_children}), got {groups}")
+            raise ValueError(f"groups of a controller must be at most num_children ({num_children}), got {groups}")
         return log_spaced(self.low, self.high, groups)
 
     def rates(self, state: Array, parents: Array) -> Array:

@@ -35,15 +35,18 @@ def controller(name: str, num_children: int = 100) -> Controller:
     "UCB/R" takes any R. The oracles OFMR and LAMR-G are searches over whole runs: `gesmr.OFMR`, `gesmr.LAMR`.
     """
     if not isinstance(name, str):
-        raise TypeError(f"name must be a string, got {name!r} ({type(name).__name__})")
-    num_children = _checks.integer("num_children", num_children, 1)
+        raise TypeError(f"the name of a controller must be a string, got {_checks.show(name)} ({type(name).__name__})")
+    num_children = _checks.integer("num_children", num_children, 1, most=_checks.MOST)
     if name in _METHODS:
         return _METHODS[name](num_children)
-    if match := re.fullmatch(r"UCB/([1-9]\d*)", name):
+    if match := re.fullmatch(r"UCB/([1-9]\d{0,5})", name):
         return _ucb(int(match[1]))
     if name == "OFMR" or name.startswith("LAMR"):
-        raise ValueError(f"name must be a controller, got the oracle {name!r}; use gesmr.OFMR or gesmr.LAMR")
-    raise ValueError(f"name must be one of {', '.join(PAPER_NAMES)} (or UCB/R for any R), got {name!r}")
+        raise ValueError(
+            f"name must be that of a controller, got the oracle {_checks.show(name)}; use gesmr.OFMR or gesmr.LAMR"
+        )
+    known = ", ".join(PAPER_NAMES)
+    raise ValueError(f"the name of a controller must be one of {known} (or UCB/R for any R), got {_checks.show(name)}")
 
 
 def _ucb(arms: int) -> UCB:

@@ -17,7 +17,7 @@ from jax.core import Tracer
 
 from .. import _checks, noise
 from .._pytree import pytree, static
-from .networks import STD, UNIFORM, Policy
+from .networks import INITIALISATIONS, STD, UNIFORM, Policy
 
 EPISODES = 5
 
@@ -98,7 +98,7 @@ class Control:
 
     def returns(self, population: Array) -> Array:
         """The return of every episode, `f[..., E]`, of policies `f[..., d]`."""
-        _check_population(population, self.num_genes)
+        _checks.solutions("population", population, self.num_genes)
         policies = population.reshape(-1, self.num_genes)
         weights = self.policy.weights(policies)
         shape = len(policies), self.num_episodes
@@ -110,7 +110,7 @@ class Control:
 
     def _returns_apart(self, population: Array, key: Any) -> Array:
         """Returns `f[..., E]` of policies that each have fresh episodes, and draws of actions, of their own."""
-        _check_population(population, self.num_genes)
+        _checks.solutions("population", population, self.num_genes)
         policies = population.reshape(-1, self.num_genes)
         keys = noise.fold_in(noise.key(key), jnp.arange(len(policies)))
         returns = jax.vmap(lambda policy, key: self.fresh(key).returns(policy))(policies, keys)
@@ -126,7 +126,7 @@ class Control:
 
     def held_out(self, episodes: int = 100) -> "Control":
         """The same problem with `episodes` that no key of `get` leads to, the same for every problem of the task."""
-        return self._with_episodes(_HELD_OUT_SEED, _checks.integer("episodes", episodes, 1))
+        return self._with_episodes(_HELD_OUT_SEED, _checks.integer("episodes", episodes, 1, most=_checks.MOST))
 
     def _with_episodes(self, key: Any, episodes: int) -> "Control":
         key = noise.key(key)
@@ -210,8 +210,11 @@ def get(
     paper's. `init` and `std` say how first policies are drawn: see `networks.INITIALISATIONS`.
     """
     _checks.choice("name", name, tuple(TASKS))
-    episodes = _checks.integer("episodes", episodes, 1)
+    episodes = _checks.integer("episodes", episodes, 1, most=_checks.MOST)
     steps = TASKS[name].steps if steps is None else _checks.integer("steps", steps, 1, TASKS[name].steps)
+    sample, apart = _checks.flag("sample", sample), _checks.flag("apart", apart)
+    _checks.choice("init", init, tuple(INITIALISATIONS))
+    _checks.real("std", std, 0.0)
     if sample and not TASKS[name].discrete:
         raise ValueError(f"sample must be False for {name}, whose actions are not chosen from a few, got {sample!r}")
     key = noise.key(key)
@@ -238,8 +241,3 @@ def _environment(name: str) -> tuple[Any, Any]:
     environment = getattr(classic_control, TASKS[name].environment)()
     with jax.ensure_compile_time_eval():  # the first call may come while a program is traced
         return environment, environment.default_params
-
-
-def _check_population(population: Any, num_genes: int) -> None:
-    if np.shape(population)[-1:] != (num_genes,):
-        raise ValueError(f"population must have {num_genes} genes, got shape {np.shape(population)}")

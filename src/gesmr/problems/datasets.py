@@ -129,6 +129,8 @@ def cache_directory() -> Path:
 
 def parse_idx(content: bytes, name: str = "it") -> np.ndarray:
     """The array in an IDX file of unsigned bytes."""
+    if not isinstance(content, bytes):
+        raise TypeError(f"content must be bytes, got {type(content).__name__}")
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != _UNSIGNED_BYTES:
         raise DatasetError(f"{name} is not an IDX file of unsigned bytes")
     start = 4 + 4 * content[3]

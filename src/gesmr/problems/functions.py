@@ -115,8 +115,8 @@ class Function:
 
     def __call__(self, population: Array, key: noise.Key | None = None) -> Array:
         """Values `f[...]` of solutions `f[..., d]`. Deterministic: `key` is ignored."""
-        if population.shape[-1:] != (self.num_genes,):
-            raise ValueError(f"population must have {self.num_genes} genes, got shape {population.shape}")
+        _checks.solutions("population", population, self.num_genes)
+        population = _checks.on_jax(population)
         if self.shift is not None:
             population = population - jnp.asarray(self.shift, population.dtype)
         if self.rotation is not None:
@@ -128,9 +128,11 @@ class Function:
 
     def init(self, key: Any, n: int, dtype: Any = None) -> Array:
         """`n` draws of the initial distribution, `f[n, d]`."""
-        n = _checks.integer("n", n, 1)
+        n = _checks.integer("n", n, 1, most=_checks.MOST)
         rows = noise.fold_in(noise.key(key), jnp.arange(n), noise.BEFORE_THE_FIRST_GENERATION)
-        draws = noise.normal(noise.bits(rows, self.num_genes)).astype(dtype or float)
+        draws = noise.normal(noise.bits(rows, self.num_genes)).astype(
+            float if dtype is None else _checks.floating("dtype", dtype)
+        )
         return draws * jnp.asarray(self.std, draws.dtype)
 
     @property
@@ -155,14 +157,15 @@ def get(
 
     Linear is Σ cᵢxᵢ if given `coefficients` c.
     """
-    if name not in FORMULAS:
-        raise ValueError(f"name must be one of {', '.join(FORMULAS)}, got {name!r}")
-    dim = _checks.integer("dim", dim, 1)
+    _checks.choice("name", name, tuple(FORMULAS))
+    dim = _checks.integer("dim", dim, 1, most=_checks.MOST)
     if name == "rosenbrock" and dim < 2:
         raise ValueError(f"dim must be at least 2 for rosenbrock, got {dim}")
     _checks.real("std", std, 0.0)
     if coefficients is not None and name != "linear":
-        raise ValueError(f"coefficients must be None for {name}: only linear has them, got {coefficients!r}")
+        raise ValueError(
+            f"coefficients must be None for {name}: only linear has them, got {_checks.show(coefficients)}"
+        )
     shapes = {"shift": (shift, (dim,)), "rotation": (rotation, (dim, dim)), "coefficients": (coefficients, (dim,))}
     for label, (array, shape) in shapes.items():
         if array is not None:

@@ -169,9 +169,11 @@ def get(
     policies are drawn: see `networks.INITIALISATIONS`. Other options go to `gymnasium.make`.
     """
     if not isinstance(name, str):
-        raise TypeError(f"name must be the name of an environment, got {name!r}")
-    episodes = _checks.integer("episodes", episodes, 1)
+        raise TypeError(f"name must be the name of an environment, got {_checks.show(name)}")
+    episodes = _checks.integer("episodes", episodes, 1, most=_SEEDS)
     seed = _checks.integer("seed", seed, 0)
+    sample = _checks.flag("sample", sample)
+    _checks.real("std", std, 0.0)
     with _environment(name, options) as environment:
         actions = _actions(name, environment.action_space)
         policy = Policy(_num_observations(name, environment.observation_space), actions.outputs, hidden)
@@ -220,7 +222,9 @@ def _make(name: str, options: dict[str, Any]) -> Any:
     except gymnasium.error.DependencyNotInstalled as error:
         raise ModuleNotFoundError(f"{name} needs more than Gymnasium: {error}") from error
     except (gymnasium.error.Error, ModuleNotFoundError) as error:
-        raise ValueError(f"name must be one that gymnasium.make takes, got {name!r}: {error}") from error
+        raise ValueError(
+            f"name must be one that gymnasium.make takes, got {_checks.show(name)}: {_checks.shortened(str(error))}"
+        ) from error
 
 
 @atexit.register

@@ -33,11 +33,12 @@ class Images:
     std: Any = networks.STD  # of the initialisation "normal"
 
     def __post_init__(self):
-        if np.ndim(self.images) != 3 or np.shape(self.labels) != np.shape(self.images)[-1:]:
-            raise ValueError(
-                f"images and labels must be f[22, 22, n] and i[n], got shapes {np.shape(self.images)} and "
-                f"{np.shape(self.labels)}"
-            )
+        images, labels = (
+            _checks.shape(name, getattr(self, name), how)
+            for name, how in (("images", "f[22, 22, n]"), ("labels", "i[n]"))
+        )
+        if len(images) != 3 or labels != images[-1:]:
+            raise ValueError(f"images and labels must be f[22, 22, n] and i[n], got shapes {images} and {labels}")
         _checks.choice("initialisation", self.initialisation, tuple(INITIALISATIONS))
         _checks.real("std", self.std, 0.0)
 
@@ -87,6 +88,8 @@ def problem_of(
     pixels: str = networks.UNIT,
 ) -> Images:
     """The problem of images `u8[n, 28, 28]` with labels 0 … 9, or of as many as asked for, drawn by key."""
+    if not isinstance(data, datasets.Labelled):
+        raise TypeError(f"data must be a datasets.Labelled, got {type(data).__name__}")
     if data.labels.size and data.labels.max() >= CLASSES:
         raise ValueError(f"labels must be 0 … {CLASSES - 1}, got {data.labels.max()}")
     chosen = slice(None) if images is None else subset(key, images, len(data.labels))
@@ -96,7 +99,7 @@ def problem_of(
 
 def subset(key: Any, images: int, available: int) -> np.ndarray:
     """Which `images` of those available are a run's, `i[n]`."""
-    images = _checks.integer("images", images, 1, available)
+    images = _checks.integer("images", images, 1, _checks.integer("available", available, 1, most=_checks.MOST))
     words = noise.bits(noise.fold_in(noise.key(key), _SUBSET), available)
     return np.argsort(np.asarray(words), kind="stable")[:images]
 

@@ -47,8 +47,7 @@ class Layer(NamedTuple):
 def unpack(layers: tuple[Layer, ...], parameters: Array) -> list[tuple[Array, Array]]:
     """Weights `f[..., *weights]` and biases `f[..., outputs]` of each layer, of vectors `f[..., d]`."""
     num_genes = sum(layer.num_genes for layer in layers)
-    if parameters.shape[-1:] != (num_genes,):
-        raise ValueError(f"parameters must have {num_genes} genes, got shape {parameters.shape}")
+    _checks.solutions("parameters", parameters, num_genes)
     before, unpacked = 0, []
     for layer in layers:
         middle, end = before + layer.num_genes - layer.weights[0], before + layer.num_genes
@@ -60,7 +59,7 @@ def unpack(layers: tuple[Layer, ...], parameters: Array) -> list[tuple[Array, Ar
 
 def initial(layers: tuple[Layer, ...], key: Any, n: int, how: str = UNIFORM, std: float = STD) -> Array:
     """`n` parameter vectors `f[n, d]`, drawn as one of `INITIALISATIONS` says."""
-    n = _checks.integer("n", n, 1)
+    n = _checks.integer("n", n, 1, most=_checks.MOST)
     _checks.choice("init", how, tuple(INITIALISATIONS))
     rows = noise.fold_in(noise.key(key), jnp.arange(n), noise.BEFORE_THE_FIRST_GENERATION)
     words = noise.bits(rows, sum(layer.num_genes for layer in layers))
@@ -88,7 +87,7 @@ class Policy:
 
     def __post_init__(self):
         for name in ("inputs", "outputs", "hidden"):
-            _checks.integer(name, getattr(self, name), 1)
+            _checks.integer(name, getattr(self, name), 1, most=_checks.MOST)
 
     @property
     def layers(self) -> tuple[Layer, ...]:
@@ -107,6 +106,8 @@ class Policy:
 
         E is what a policy sees at once, any number of axes or none.
         """
+        _checks.solutions("parameters", parameters, self.num_genes)
+        _checks.solutions("observation", observation, self.inputs)
         policies = parameters.shape[:-1]
         if observation.shape[: len(policies)] != policies or observation.shape[-1:] != (self.inputs,):
             raise ValueError(
@@ -199,7 +200,7 @@ def _way_to_compute() -> tuple[Callable[[Any, Array], Array], int]:
 def seen(images: Any, pixels: str = UNIT) -> Array:
     """What the network sees of images `u8[n, 28, 28]`: `f[22, 22, n]`, scaled as one of `PIXELS` says."""
     _checks.choice("pixels", pixels, tuple(PIXELS))
-    images = np.asarray(images)
+    images = _checks.array("images", images, f"u8[n, {SIDE}, {SIDE}]")
     if images.ndim != 3 or images.shape[1:] != (SIDE, SIDE) or images.dtype != np.uint8:
         raise ValueError(f"images must be u8[n, {SIDE}, {SIDE}], got {images.dtype} of shape {images.shape}")
     unit = np.ascontiguousarray(images[:, :SEEN, :SEEN].transpose(1, 2, 0)).astype(np.float32) / 255

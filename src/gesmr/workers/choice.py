@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _ray
+from .. import _checks, _ray
 from .crew import Crew
-from .processes import Pool
+from .processes import MOST, Pool
 from .rays import Ray
 
 Map = Callable[[Callable, Any], Any]  # like the built-in map
@@ -24,7 +24,7 @@ def crew_of(workers: Any) -> Crew | None:
     if isinstance(workers, Crew):
         return workers
     if _is_integer(workers) and workers != 1 and (workers > 0 or workers == -1):
-        return Pool(None if workers == -1 else int(workers))
+        return Pool(None if workers == -1 else _checks.integer("workers, a number of processes,", workers, 1, MOST))
     if isinstance(workers, str) and _ray.is_address(workers):
         return Ray(workers)
     map_of(workers)
@@ -41,7 +41,7 @@ def map_of(workers: Any) -> Map:
         raise ValueError(
             "workers must be None, a number of processes (-1: one for each CPU), a gesmr.Pool or gesmr.Ray, 'ray' or "
             "an address of Ray ('ray://host:10001', 'host:6379'), a concurrent.futures.Executor or a callable like map "
-            f"(multiprocessing.Pool().map for instance), got {workers!r}"
+            f"(multiprocessing.Pool().map for instance), got {_checks.show(workers)}"
         )
     return workers
 

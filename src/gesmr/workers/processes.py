@@ -27,7 +27,7 @@ _NAME = "gesmr worker"
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 _GRAIN = 0.002
 _CLOSING_SECONDS = 2.0  # for workers to end by themselves
-_MOST = 1024
+MOST = 1024
 _LENGTH = struct.Struct("!Q")  # before each thing that a worker says
 _PART = 1 << 16  # bytes read at a time
 _UNGUARDED = 77  # exit status of a worker that was about to start workers
@@ -50,7 +50,7 @@ class Pool(Crew):
         self, processes: int | None = None, *, timeout: float | None = None, tries: int = 3, chunk: int | None = None
     ):
         super().__init__(timeout, tries, chunk)
-        self.processes = cpus() if processes is None else _checks.integer("processes", processes, 1, _MOST)
+        self.processes = cpus() if processes is None else _checks.integer("processes", processes, 1, MOST)
 
     def __str__(self) -> str:
         return f"{self.processes} processes"

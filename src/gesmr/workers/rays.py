@@ -40,7 +40,9 @@ class Ray(Crew):
     ):
         super().__init__(timeout, tries, chunk)
         if address is not None and not _ray.is_address(address):
-            raise ValueError(f'address must be None, "ray", "auto", "ray://host:10001" or "host:6379", got {address!r}')
+            raise ValueError(
+                f'address must be None, "ray", "auto", "ray://host:10001" or "host:6379", got {_checks.show(address)}'
+            )
         _checks.real("cpus", cpus, 0.0)
         self.address, self.cpus, self.options = address, cpus, options
         self.actors = None if actors is None else _checks.integer("actors", actors, 1)
