@@ -1,6 +1,7 @@
 """The loop of a run and what happens between its steps: callbacks, display, checkpoints."""
 
 import dataclasses
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -57,6 +58,8 @@ def held(kept: Checkpoint | None) -> Iterator[None]:
     path = Path(kept.path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"checkpoint must be in a directory that exists, got {path}")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"checkpoint must be in a directory that can be written, got {path}")
     refusal = archive.CheckpointError(f"{path} is in use: another run, of this process or another, writes it")
     with alone(path.with_name(f"{path.name}.lock"), refusal):
         yield
