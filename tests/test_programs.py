@@ -59,6 +59,22 @@ def test_a_new_call_sees_what_has_changed_since(monkeypatch):
     assert after[0] > 100 * before[0]
 
 
+def test_what_changes_during_a_run_is_not_seen():
+    """Arrays of NumPy that a callback changes, closed over and in args: copied once, when the run begins."""
+    table, offset = np.ones(3, np.float32), np.ones(3, np.float32)
+
+    def fun(x, offset):
+        return jnp.sum((x - table) ** 2) + jnp.sum((x - offset) ** 2)
+
+    def change(_):
+        table[:], offset[:] = 100.0, -100.0
+
+    untouched = gesmr.minimize(fun, START, args=(offset,), chunk=1, **QUICK)
+    changed = gesmr.minimize(fun, START, args=(offset,), chunk=1, callback=change, **QUICK)
+    np.testing.assert_array_equal(changed.history.elite, untouched.history.elite)
+    assert gesmr.minimize(fun, START, args=(offset,), **QUICK).fun > 100 * untouched.fun
+
+
 def test_a_jitted_function_is_traced_anew(monkeypatch):
     fun = jax.jit(reads_a_global)
     near = gesmr.minimize(fun, START, **QUICK).fun

@@ -91,6 +91,7 @@ class JaxFunction:
         self._repeats, self._sign = repeats, sign
         self._traces: dict[int, tuple[Any, tuple]] = {}  # by n: a jaxpr, and its data
         self._is_data = [_is_data(leaf) for leaf in self._leaves]
+        self._copies: dict[tuple, tuple[np.ndarray, Array]] = {}  # of arrays of NumPy, by their place in memory
 
     def check(self, n: int) -> None:
         """ValueError if JAX cannot trace it for n candidates or it does not return one value for each."""
@@ -125,21 +126,30 @@ class JaxFunction:
         return traced
 
     def _traced(self, n: int) -> tuple[Any, tuple]:
-        given = tuple(leaf for leaf, is_data in zip(self._leaves, self._is_data, strict=True) if is_data)
+        given = [leaf for leaf, is_data in zip(self._leaves, self._is_data, strict=True) if is_data]
         with precision(self._space.dtype):
             found = jax.make_jaxpr(self._values)(given, *self._others(n))
-            closed_over = [const if isinstance(const, jax.Array) else jnp.asarray(const) for const in found.consts]
             # Once more, with what it closes over as arguments: code that holds no data
-            data = (*closed_over, *given)
-            code = jax.make_jaxpr(partial(eval_jaxpr, found.jaxpr))(closed_over, *given, *self._others(n))
-        return code, data
+            code = jax.make_jaxpr(partial(eval_jaxpr, found.jaxpr))(found.consts, *given, *self._others(n))
+            return code, tuple(map(self._kept, (*found.consts, *given)))
+
+    def _kept(self, data: Any) -> Any:
+        """What a program is given for `data`: for an array of NumPy one copy, however often and from wherever it is
+        read, which stays as it is when that is changed."""
+        if isinstance(data, jax.Array | float | np.generic):
+            return data
+        array = np.asarray(data)
+        place = array.ctypes.data, array.strides, array.shape, array.dtype
+        if place not in self._copies:
+            self._copies[place] = array, jnp.array(array)
+        return self._copies[place][1]
 
     def _others(self, n: int) -> tuple:
         """What the code takes beside its data, as shapes: rows, and a key if it is random."""
         rows = jax.ShapeDtypeStruct((n, self._space.dim), self._space.wide)
         return (rows, jax.eval_shape(lambda: jax.random.key(0))) if self.keyed else (rows,)
 
-    def _values(self, given: tuple, rows: Array, key: Array | None = None) -> Array:
+    def _values(self, given: list, rows: Array, key: Array | None = None) -> Array:
         if self._repeats == 1 or key is None:
             return self._once(given, rows, key)
         total, _ = jax.lax.scan(
@@ -149,7 +159,7 @@ class JaxFunction:
         )
         return total / self._repeats
 
-    def _once(self, given: tuple, rows: Array, key: Array | None) -> Array:
+    def _once(self, given: list, rows: Array, key: Array | None) -> Array:
         data = iter(given)
         leaves = [next(data) if is_data else leaf for leaf, is_data in zip(self._leaves, self._is_data, strict=True)]
         args = (*jax.tree.unflatten(self._structure, leaves), *(() if key is None else (key,)))
