@@ -1,7 +1,6 @@
 """Evaluation on a real Ray cluster of two nodes, on this machine; one of them is killed."""
 
 import json
-import os
 import shutil
 import tempfile
 import threading
@@ -28,10 +27,12 @@ class Nodes:
         from ray.cluster_utils import Cluster  # noqa: PLC0415
 
         self.directory = tempfile.mkdtemp(prefix="g", dir="/tmp")  # short: there are sockets in it
-        # It notes its address in Ray's usual directory too, which it does not make
-        Path(os.environ.get("RAY_TMPDIR", "/tmp"), "ray").mkdir(exist_ok=True)
         head = {**NODE, "temp_dir": self.directory, "include_dashboard": False}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        Path(self.directory, "ray").mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            # Where it notes its address: in Ray's usual directory, tests beside this one would find and join it
+            patch.setenv("RAY_TMPDIR", self.directory)
+            self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = self.cluster.address
         self.add()
 

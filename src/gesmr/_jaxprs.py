@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.core import AbstractValue
-from jax.extend.core import ClosedJaxpr, Jaxpr, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal  # pyright: ignore[reportPrivateImportUsage]
 from jax.sharding import Mesh
 
 _LARGEST = 2**10  # bytes of an array that is compared by its numbers
