@@ -25,11 +25,11 @@ import gesmr
 
 STUDIES = {
     "functions": "--dims 2,30 --functions ackley,rosenbrock --seeds 2",
-    "mutations": "--functions ackley --dims 2 --seeds 2",
+    "mutations": "--functions ackley",
     "landscape": "--functions ackley --dims 2",
-    "theorem": "",
+    "theorem": "--functions ackley --dims 30",
     "groups": "--functions ackley --seeds 2",
-    "sensitivity": "--functions ackley --seeds 2",
+    "sensitivity": "--functions ackley,sphere --dims 30 --seeds 2",
     "control": "--tasks cartpole --methods GESMR,15MR --seeds 1",
     "images": "--tasks mnist --methods GESMR --seeds 1 --images 100",
 }
@@ -61,6 +61,8 @@ def evolved() -> Iterator[tuple[str, Callable[[], str]]]:
         yield f"evolve, {name}", lambda limits=limits: run(gesmr.Clip(gesmr.GESMR(), 1e-4, 1.0), limits=limits)
     yield "evolve, bfloat16", lambda: run(gesmr.GESMR(), jnp.bfloat16)
     yield "evolve in batches", lambda: run(gesmr.GESMR(), batch_size=7)
+    yield "evolve on two devices", lambda: run(gesmr.GESMR(), devices=2)
+    yield "evolve on two devices, bounds", lambda: run(gesmr.SAMR(), limits=bounds["reflect"], devices=2)
     for name, oracle in {"OFMR": gesmr.OFMR(), "LAMR": gesmr.LAMR(window=10)}.items():
         yield name, lambda oracle=oracle: run(gesmr.Fixed(), how=oracle)
 
@@ -91,6 +93,8 @@ def minimized() -> Iterator[tuple[str, Callable[[], str]]]:
         "vectorized, numpy": (lambda xs: np.sum(xs**2, 1), np.ones(5), {"vectorized": True}),
         "a pytree": (of_tree, tree, {"init_std": 0.3}),
         "workers": (by_numpy, np.zeros(5), {"workers": map}),
+        "processes": (by_numpy, np.zeros(5), {"workers": 2}),
+        "devices": (by_jax, np.zeros(5), {"devices": 2, "bounds": (-2, 2)}),
         "bounds": (by_jax, np.zeros(5), {"bounds": [(-1, 1), (0, None), (None, None), (0, 0), (-5, 5)]}),
         "bounds, numpy": (by_numpy, np.zeros(5), {"bounds": gesmr.Bounds(-1, 2, "clip")}),
         "maximized": (by_jax, np.zeros(5), {"direction": "maximize", "bounds": (-3, 3)}),
@@ -125,14 +129,29 @@ def asked() -> str:
 def studied() -> Iterator[tuple[str, Callable[[], str]]]:
     def run(name: str, options: str) -> str:
         with tempfile.TemporaryDirectory() as directory:
-            command = [str(Path(sys.executable).with_name("gesmr")), "study", "run", name, "--out", directory]
-            done = subprocess.run([*command, *options.split()], capture_output=True, text=True, check=False)
-            if done.returncode:
-                return done.stderr.strip().splitlines()[-1]
+            said = command("study", "run", name, "--out", directory, *options.split())
             found = sorted(Path(directory, name, "groups").glob("*.json"))
             groups = [json.loads(path.read_text()) for path in found]
             arrays = [dict(np.load(path.with_name(group["arrays"]))) for path, group in zip(found, groups, strict=True)]
-            return digest([{n: a for n, a in group.items() if "seconds" not in n} for group in arrays])
+            computed = digest([{n: a for n, a in group.items() if "seconds" not in n} for group in arrays])
+            to = Path(directory, "shown")
+            for verb in ("table", "figure", "export"):
+                said += command("study", verb, name, "--out", directory, "--to", str(to / verb))
+            return said or f"{computed} shown {shown(to)}"
+
+    def command(*words: str) -> str:
+        """The last line of what went wrong."""
+        path = str(Path(sys.executable).with_name("gesmr"))
+        done = subprocess.run([path, *words], capture_output=True, text=True, check=False)
+        return done.stderr.strip().splitlines()[-1] if done.returncode else ""
+
+    def shown(directory: Path) -> str:
+        """Of tables, claims and figures; times and machines are in the other files."""
+        found = hashlib.sha256()
+        for path in sorted(directory.rglob("*")):
+            if path.suffix in (".csv", ".tex", ".pdf") or path.name == "claims.json" or "table" in path.parts:
+                found.update(path.name.encode() + (path.read_bytes() if path.is_file() else b""))
+        return found.hexdigest()[:16]
 
     for name, options in STUDIES.items():
         yield f"study {name} {options}", lambda name=name, options=options: run(name, options)
@@ -143,6 +162,7 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--only", default="", help="names that contain this")
     given = parser.parse_args()
+    jax.config.update("jax_num_cpu_devices", 2)
     before = json.loads(given.file.read_text()) if given.file.exists() else None
     found, different = {}, 0
     for name, run in (*evolved(), *minimized(), *studied()):
