@@ -19,7 +19,7 @@ import numpy as np
 from common import has_marks, marks, replace_table
 from matplotlib.figure import Figure
 
-from gesmr.lab import figures
+from gesmr.lab.show import figures
 
 RESULTS, SUMMARY, MADE = Path(__file__).parents[1] / "results" / "coco", "summary.csv.gz", "made.json"
 TARGETS = 10.0 ** np.linspace(2, -8, 51)

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scaling import CANDIDATES, MEASURED, POOLS, SECONDS, SPREADS, Model, Point, efficiency
 
-from gesmr.lab import figures
+from gesmr.lab.show import figures
 
 DIM = 1000  # variables of the simulated problems
 LINKS = {"450 GB/s": 450e9, "50 GB/s": 50e9, "12.5 GB/s": 12.5e9}

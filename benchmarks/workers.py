@@ -22,8 +22,9 @@ import numpy as np
 from common import Line, conditions, has_marks, marks, printed, replace_table
 
 import gesmr
-from gesmr import _ray, space
-from gesmr.plain import PlainValues
+from gesmr import _ray
+from gesmr.optimize import space
+from gesmr.optimize.called import PlainValues
 
 TABLE = "workers"
 CANDIDATES, DIM = 100, 10

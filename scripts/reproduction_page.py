@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from gesmr.lab.functions.tables import TITLES, number
-from gesmr.studies.lanes import METHODS, ORACLES
+from gesmr.lab.run.lanes import METHODS, ORACLES
+from gesmr.lab.studies.functions.tables import TITLES, number
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import gesmr
-from gesmr import exact
+from gesmr.optimize import exact
 from gesmr.problems import functions, images
 
 GENERATIONS = 300

@@ -10,8 +10,8 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from gesmr.studies import Selection
-from gesmr.studies.lanes import compile_for, shape
+from gesmr.lab.run.lanes import compile_for, shape
+from gesmr.lab.studies import Selection
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from gesmr.lab.functions.results import PRINTED, Curves, Results, Row
-from gesmr.studies.functions import Run, generations_of, kept_generations
-from gesmr.studies.lanes import METHODS
+from gesmr.lab.run.lanes import METHODS
+from gesmr.lab.studies.functions.results import PRINTED, Curves, Results, Row
+from gesmr.lab.studies.functions.runs import Run, generations_of, kept_generations
 
 
 def made_up_results(final, rows=None, methods=METHODS, mean=None, rate_error=None, log_rate=None, end_log_rate=None):

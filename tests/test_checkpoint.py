@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 import gesmr
-from gesmr import archive
-from gesmr import checkpoint as checkpoints
+from gesmr.optimize import archive
+from gesmr.optimize import checkpoint as checkpoints
 from test_minimize import SMALL, D, by_jax, by_numpy, minimize, noise_of_its_own
 from test_optimizer import TREE, optimizer, run, sphere
 

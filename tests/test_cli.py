@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from gesmr.cli import app
-from gesmr.lab.store import Store
-from gesmr.studies import STUDIES, Selection
+from gesmr.lab.cli import app
+from gesmr.lab.run.store import Store
+from gesmr.lab.studies import STUDIES, Selection
 from small_study import Power, SmallStudy
 from studies import made_up_group
 
@@ -273,7 +273,7 @@ def test_rows_that_are_not_there(home, row):
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
     out = tmp_path / "runs"
     some = ["--dims", "2", "--seeds", "2", "--methods", "SAMR,GESMR", "--threads", "1"]
-    command = [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", *some, "--out", out]
+    command = [sys.executable, "-m", "gesmr.lab.cli", "study", "run", "functions", *some, "--out", out]
     # A shell's background jobs ignore the signal, and so would what this test starts.
     heed = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
     command = [sys.executable, "-c", heed, *command]

@@ -10,17 +10,31 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gesmr.lab import runner
-from gesmr.lab.claims import Verdict
-from gesmr.lab.cmaes import VIEW, Duels, Measured, Results, Row, claims, figures, load, on_one_grid, slopes, tables
-from gesmr.lab.cmaes import _ratio_of_means as ratio_of_means
-from gesmr.lab.compilation import Programs
 from gesmr.lab.errors import LabError
-from gesmr.lab.store import Store, StoredGroup
-from gesmr.lab.views import Options
+from gesmr.lab.run import runner
+from gesmr.lab.run.compilation import Programs
+from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.show.claims import Verdict
+from gesmr.lab.show.views import Options
+from gesmr.lab.studies import Selection, as_json
+from gesmr.lab.studies.cmaes import pycma
+from gesmr.lab.studies.cmaes import runs as cmaes
+from gesmr.lab.studies.cmaes.runs import METHODS, SHORT, CmaesStudy, Cost, CostGroup, Duel, DuelGroup
+from gesmr.lab.studies.cmaes.show import (
+    VIEW,
+    Duels,
+    Measured,
+    Results,
+    Row,
+    claims,
+    figures,
+    load,
+    on_one_grid,
+    slopes,
+    tables,
+)
+from gesmr.lab.studies.cmaes.show import _ratio_of_means as ratio_of_means
 from gesmr.problems.functions import AS_PRINTED
-from gesmr.studies import Selection, as_json, cmaes, pycma
-from gesmr.studies.cmaes import METHODS, SHORT, CmaesStudy, Cost, CostGroup, Duel, DuelGroup
 
 pytest.importorskip("cma", reason="pip install 'gesmr[cma]'")
 STUDY = CmaesStudy()

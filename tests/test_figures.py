@@ -10,10 +10,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from gesmr.lab.errors import LabError, StorageError
-from gesmr.lab.figures import FORMATS, LINES, save
-from gesmr.lab.functions.figures import DEFAULT_ROWS, curves, overview, ranks, write
-from gesmr.lab.functions.results import PRINTED, Curves, Results, Row
-from gesmr.studies.lanes import METHODS
+from gesmr.lab.run.lanes import METHODS
+from gesmr.lab.show.figures import FORMATS, LINES, save
+from gesmr.lab.studies.functions.figures import DEFAULT_ROWS, curves, overview, ranks, write
+from gesmr.lab.studies.functions.results import PRINTED, Curves, Results, Row
 
 ACKLEY, LINEAR = Row("ackley", 2, 1.0), Row("linear", 2, 1.0)
 GENERATION = np.arange(1, 41)

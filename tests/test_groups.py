@@ -12,18 +12,30 @@ from scipy.stats import mannwhitneyu
 import gesmr
 from gesmr import noise
 from gesmr.controllers.group_elite import group_of_child
-from gesmr.lab.claims import Verdict
-from gesmr.lab.compilation import Programs
 from gesmr.lab.errors import LabError
-from gesmr.lab.groups import VIEW, Curve, Row, decide, fit, growth, load, log10, losses, make_tables, recommended
-from gesmr.lab.store import Store, StoredGroup
-from gesmr.lab.views import Options
+from gesmr.lab.run.compilation import Programs
+from gesmr.lab.run.lanes import Advance
+from gesmr.lab.run.masked import MaskedGESMR
+from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.run.sweep import SweepGroup
+from gesmr.lab.show.claims import Verdict
+from gesmr.lab.show.views import Options
+from gesmr.lab.studies import Selection, as_json, content_hash
+from gesmr.lab.studies.groups.runs import AUTHORS_SIZES, FUNCTIONS, SIZES, GroupsRun, GroupsStudy, divisors
+from gesmr.lab.studies.groups.show import (
+    VIEW,
+    Curve,
+    Row,
+    decide,
+    fit,
+    growth,
+    load,
+    log10,
+    losses,
+    make_tables,
+    recommended,
+)
 from gesmr.problems import functions
-from gesmr.studies import Selection, as_json, content_hash
-from gesmr.studies.groups import AUTHORS_SIZES, FUNCTIONS, SIZES, GroupsRun, GroupsStudy, divisors
-from gesmr.studies.lanes import Advance
-from gesmr.studies.masked import MaskedGESMR
-from gesmr.studies.sweep import SweepGroup
 
 STUDY = GroupsStudy()
 

@@ -11,20 +11,21 @@ from scipy.special import log_softmax
 from typer.testing import CliRunner
 
 import gesmr
-from gesmr import cli, noise
-from gesmr.lab.claims import Verdict
-from gesmr.lab.compilation import Programs
+from gesmr import noise
+from gesmr.lab import cli
 from gesmr.lab.errors import LabError
-from gesmr.lab.images import RANKED, VIEW, Row, Runs, decide, load, make_figures, make_tables, summary
-from gesmr.lab.store import Store, StoredGroup
-from gesmr.lab.views import Options
+from gesmr.lab.run.compilation import Programs
+from gesmr.lab.run.lanes import METHODS, ORACLES, key_of
+from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.show.claims import Verdict
+from gesmr.lab.show.views import Options
+from gesmr.lab.studies import Selection, as_json, content_hash
+from gesmr.lab.studies.functions.runs import kept_generations
+from gesmr.lab.studies.images import runs as study_module
+from gesmr.lab.studies.images.runs import SETS, ImagesGroup, ImagesRun, ImagesStudy, ImagesTask
+from gesmr.lab.studies.images.show import RANKED, VIEW, Row, Runs, decide, load, make_figures, make_tables, summary
 from gesmr.problems import datasets, images
 from gesmr.problems.networks import ConvNet
-from gesmr.studies import Selection, as_json, content_hash
-from gesmr.studies import images as study_module
-from gesmr.studies.functions import kept_generations
-from gesmr.studies.images import SETS, ImagesGroup, ImagesRun, ImagesStudy, ImagesTask
-from gesmr.studies.lanes import METHODS, ORACLES, key_of
 from samples import sample  # noqa: F401 - a fixture
 
 STUDY = ImagesStudy()

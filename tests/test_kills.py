@@ -56,7 +56,7 @@ METHODS = "LAMR-100,FMR,SAMR,GESMR,GESMR-FIX"
 
 
 def study(command, home, *options):
-    return [sys.executable, "-m", "gesmr.cli", "study", command, "functions", "--shifted", "--out", home, *options]
+    return [sys.executable, "-m", "gesmr.lab.cli", "study", command, "functions", "--shifted", "--out", home, *options]
 
 
 def run_study(home):

@@ -15,18 +15,18 @@ from rich.console import Console
 
 from gesmr import analysis
 from gesmr.analysis import Bins, Curves, best_rates, bins_for, delta_samples, objective_curves
-from gesmr.lab import landscape as view
-from gesmr.lab import mutations as mutations_view
-from gesmr.lab import runner
-from gesmr.lab.claims import Verdict
 from gesmr.lab.errors import LabError
 from gesmr.lab.loading import load_callable
-from gesmr.lab.store import Store, StoredGroup
-from gesmr.lab.views import Options
+from gesmr.lab.run import runner
+from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.show.claims import Verdict
+from gesmr.lab.show.views import Options
+from gesmr.lab.studies import Selection, as_json
+from gesmr.lab.studies.landscape import show as view
+from gesmr.lab.studies.landscape.runs import DIMS, LandscapeStudy, Panel, from_arrays, to_arrays
+from gesmr.lab.studies.mutations import show as mutations_view
+from gesmr.lab.studies.mutations.runs import Mutations, MutationsStudy
 from gesmr.problems import functions
-from gesmr.studies import Selection, as_json
-from gesmr.studies.landscape import DIMS, LandscapeStudy, Panel, from_arrays, to_arrays
-from gesmr.studies.mutations import Mutations, MutationsStudy
 
 SURE = 5.0
 MIN_OF_TEN = -1.538753  # E of the least of ten standard normals (order statistics, as tabulated)

@@ -188,7 +188,7 @@ def test_workers(here):
 @pytest.mark.slow
 def test_interrupting(here):
     (here / "slow_to_minimize.py").write_text("import time\ndef f(x):\n    time.sleep(1e-3)\n    return float(x @ x)\n")
-    command = [sys.executable, "-m", "gesmr.cli", "minimize", "slow_to_minimize:f", *SMALL[:4], "--maxtime", "60"]
+    command = [sys.executable, "-m", "gesmr.lab.cli", "minimize", "slow_to_minimize:f", *SMALL[:4], "--maxtime", "60"]
     # A shell's background jobs ignore the signal, and so would what this test starts.
     heed = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
     command = [sys.executable, "-c", heed, *command, "--checkpoint", "run", "--every", "1", "--json"]

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gesmr.lab import runner
-from gesmr.lab.functions.agreement import agreement, read_printed
-from gesmr.lab.functions.results import load
-from gesmr.lab.functions.tables import tables
-from gesmr.lab.store import Store
-from gesmr.studies import STUDIES, Selection
-from gesmr.studies.lanes import METHODS
+from gesmr.lab.run import runner
+from gesmr.lab.run.lanes import METHODS
+from gesmr.lab.run.store import Store
+from gesmr.lab.studies import STUDIES, Selection
+from gesmr.lab.studies.functions.agreement import agreement, read_printed
+from gesmr.lab.studies.functions.results import load
+from gesmr.lab.studies.functions.tables import tables
 
 PRINTED = Path(__file__).parent / "data"  # the paper's tables, as printed
 

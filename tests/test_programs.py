@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gesmr
-from gesmr import compiled
+from gesmr.optimize import compiled
 from test_contract import count_compilations
 
 START = jnp.zeros(3)

@@ -7,16 +7,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from gesmr.lab import report
 from gesmr.lab.errors import LabError
-from gesmr.lab.functions.results import Row, Variant, load
-from gesmr.lab.functions.tables import number, tables
-from gesmr.lab.report.functions import chapter, thinned
-from gesmr.lab.report.page import duration
-from gesmr.lab.store import Store
-from gesmr.studies import Selection
-from gesmr.studies.batch import Histories
-from gesmr.studies.functions import FunctionsStudy, Run, summary
+from gesmr.lab.run.batch import Histories
+from gesmr.lab.run.store import Store
+from gesmr.lab.show import report
+from gesmr.lab.show.report.page import duration
+from gesmr.lab.studies import Selection
+from gesmr.lab.studies.functions.chapter import chapter, thinned
+from gesmr.lab.studies.functions.results import Row, Variant, load
+from gesmr.lab.studies.functions.runs import FunctionsStudy, Run, summary
+from gesmr.lab.studies.functions.tables import number, tables
 
 HOSTILE = "<script>alert(1)</script></script><img src=x onerror=alert(1)>\u2028&'\""
 CHAPTERS = {"functions": chapter}

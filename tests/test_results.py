@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gesmr.lab.functions.agreement import Cell, read_printed
-from gesmr.lab.functions.results import Row
-from gesmr.studies.lanes import METHODS, ORACLES
+from gesmr.lab.run.lanes import METHODS, ORACLES
+from gesmr.lab.studies.functions.agreement import Cell, read_printed
+from gesmr.lab.studies.functions.results import Row
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"

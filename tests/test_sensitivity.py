@@ -8,18 +8,18 @@ from scipy.stats import rankdata
 
 import gesmr
 from gesmr import noise
-from gesmr.lab.compilation import Programs
 from gesmr.lab.errors import LabError
-from gesmr.lab.sensitivity import VIEW, Results, Row, advise, load, make_tables
-from gesmr.lab.store import Store, StoredGroup
-from gesmr.lab.views import Options
+from gesmr.lab.run.compilation import Programs
+from gesmr.lab.run.function_task import function_lanes
+from gesmr.lab.run.lanes import Advance
+from gesmr.lab.run.masked import PAPER, Setting
+from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.run.sweep import SweepGroup
+from gesmr.lab.show.views import Options
+from gesmr.lab.studies import Selection, as_json, content_hash
+from gesmr.lab.studies.sensitivity.runs import FUNCTIONS, SETTINGS, SensitivityRun, SensitivityStudy
+from gesmr.lab.studies.sensitivity.show import VIEW, Results, Row, advise, load, make_tables
 from gesmr.problems import functions
-from gesmr.studies import Selection, as_json, content_hash
-from gesmr.studies.function_task import function_lanes
-from gesmr.studies.lanes import Advance
-from gesmr.studies.masked import PAPER, Setting
-from gesmr.studies.sensitivity import FUNCTIONS, SETTINGS, SensitivityRun, SensitivityStudy
-from gesmr.studies.sweep import SweepGroup
 
 STUDY = SensitivityStudy()
 

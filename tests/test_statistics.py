@@ -9,11 +9,12 @@ import pytest
 from rich.console import Console
 from scipy import stats as scipy_stats
 
-from gesmr.lab import stats
-from gesmr.lab.claims import Verdict, shortfall
-from gesmr.lab.claims import as_text as claims_as_text
 from gesmr.lab.errors import LabError
-from gesmr.lab.functions.agreement import (
+from gesmr.lab.run.lanes import METHODS, ORACLES
+from gesmr.lab.show import stats
+from gesmr.lab.show.claims import Verdict, shortfall
+from gesmr.lab.show.claims import as_text as claims_as_text
+from gesmr.lab.studies.functions.agreement import (
     Cell,
     agreement,
     half_a_printed_unit,
@@ -21,10 +22,9 @@ from gesmr.lab.functions.agreement import (
     read_printed,
     which_table,
 )
-from gesmr.lab.functions.claims import claims
-from gesmr.lab.functions.results import Row
-from gesmr.lab.functions.tables import as_csv, as_latex, as_markdown, as_text, number, statistics_csv, tables
-from gesmr.studies.lanes import METHODS, ORACLES
+from gesmr.lab.studies.functions.claims import claims
+from gesmr.lab.studies.functions.results import Row
+from gesmr.lab.studies.functions.tables import as_csv, as_latex, as_markdown, as_text, number, statistics_csv, tables
 from studies import made_up_results
 
 PRINTED = Path(__file__).parent / "data" / "table1_final_elite.csv"

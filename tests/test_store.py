@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gesmr.lab.errors import LabError, StorageError
-from gesmr.lab.store import Store, check_home, write_text
-from gesmr.studies import as_json, content_hash
+from gesmr.lab.run.store import Store, check_home, write_text
+from gesmr.lab.studies import as_json, content_hash
 from studies import made_up_group
 
 

@@ -11,19 +11,19 @@ from typer.testing import CliRunner
 
 import gesmr
 from gesmr import noise
-from gesmr.cli import app
-from gesmr.lab import control as view
-from gesmr.lab.claims import Verdict
-from gesmr.lab.compilation import Programs
-from gesmr.lab.control import VIEW, MethodRuns, Row, decide, load, make_tables
+from gesmr.lab.cli import app
 from gesmr.lab.errors import LabError
-from gesmr.lab.figures import style
-from gesmr.lab.store import Store, StoredGroup
-from gesmr.lab.views import Options
+from gesmr.lab.run.compilation import Programs
+from gesmr.lab.run.lanes import METHODS, ORACLES, key_of
+from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.show.claims import Verdict
+from gesmr.lab.show.figures import style
+from gesmr.lab.show.views import Options
+from gesmr.lab.studies import Selection, as_json, content_hash
+from gesmr.lab.studies.control import show as view
+from gesmr.lab.studies.control.runs import ControlGroup, ControlRun, ControlStudy, ControlTask, control_lanes
+from gesmr.lab.studies.control.show import VIEW, MethodRuns, Row, decide, load, make_tables
 from gesmr.problems import control
-from gesmr.studies import Selection, as_json, content_hash
-from gesmr.studies.control import ControlGroup, ControlRun, ControlStudy, ControlTask, control_lanes
-from gesmr.studies.lanes import METHODS, ORACLES, key_of
 from test_control import GOOD
 
 STUDY = ControlStudy()

@@ -60,7 +60,7 @@ STUDIES = {
 def test_studies_of_the_paper_do_not_depend_on_the_devices(name, tmp_path):
     for devices in (1, 3):
         out = tmp_path / str(devices)
-        done = python(devices, "-m", "gesmr.cli", "study", "run", name, *STUDIES[name], "--out", str(out))
+        done = python(devices, "-m", "gesmr.lab.cli", "study", "run", name, *STUDIES[name], "--out", str(out))
         assert done.returncode == 0, done.stderr
     assert arrays(tmp_path / "1" / name) == arrays(tmp_path / "3" / name) != {}
     assert set(devices_of(tmp_path / "1" / name)) == {"cpu:0"}

@@ -16,18 +16,18 @@ from rich.console import Console
 import gesmr
 from gesmr import noise
 from gesmr.controllers import Feedback
-from gesmr.lab import runner
-from gesmr.lab.compilation import Programs
 from gesmr.lab.errors import LabError
-from gesmr.lab.functions.results import Row, Variant, load
-from gesmr.lab.store import Store
+from gesmr.lab.run import runner
+from gesmr.lab.run.batch import Histories
+from gesmr.lab.run.compilation import Programs
+from gesmr.lab.run.function_task import FunctionTask, Place, function_lanes
+from gesmr.lab.run.lanes import FIXED_RATES, METHODS, First
+from gesmr.lab.run.reading import LateUCB, Reading
+from gesmr.lab.run.store import Store
+from gesmr.lab.studies import STUDIES, Selection, as_json, content_hash
+from gesmr.lab.studies.functions.results import Row, Variant, load
+from gesmr.lab.studies.functions.runs import Cost, Run, RunGroup, kept_generations, summary
 from gesmr.problems import functions
-from gesmr.studies import STUDIES, Selection, as_json, content_hash
-from gesmr.studies.batch import Histories
-from gesmr.studies.function_task import FunctionTask, Place, function_lanes
-from gesmr.studies.functions import Cost, Run, RunGroup, kept_generations, summary
-from gesmr.studies.lanes import FIXED_RATES, METHODS, First
-from gesmr.studies.reading import LateUCB, Reading
 from studies import made_up_group
 
 STUDY = STUDIES["functions"]
@@ -407,7 +407,7 @@ def test_a_group_whose_description_was_changed_is_computed_again(small_store):
 
 def command(out, *options):
     selection = ["--seeds", "2", "--dims", "2", "--functions", "ackley,sphere,linear", "--methods", "FMR,SAMR,GESMR"]
-    return [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", *selection, "--out", str(out), *options]
+    return [sys.executable, "-m", "gesmr.lab.cli", "study", "run", "functions", *selection, "--out", str(out), *options]
 
 
 def groups_in(directory: Path) -> int:

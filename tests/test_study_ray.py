@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from gesmr.lab import runner
 from gesmr.lab.errors import LabError
-from gesmr.lab.store import Store
+from gesmr.lab.run import runner
+from gesmr.lab.run.store import Store
 from small_study import Power, SmallStudy
 from test_ray import Nodes
 from test_study_devices import arrays, devices_of
@@ -51,7 +51,7 @@ def nodes():
 
 def run(specs, store, nodes):
     """A run on the cluster, one group at a time on each node, and what it says."""
-    from gesmr.lab import ray_runner  # noqa: PLC0415
+    from gesmr.lab.run import ray_runner  # noqa: PLC0415
 
     said = io.StringIO()
     computed = ray_runner.run(
@@ -187,7 +187,7 @@ def test_when_the_runner_ends_so_do_its_actors_and_another_goes_on(number, nodes
 
 def test_a_study_of_the_paper_by_the_command_while_a_node_is_killed(nodes, tmp_path):
     def command(out, *how):
-        line = [sys.executable, "-m", "gesmr.cli", "study", "run", *FUNCTIONS, "--out", str(out), *how]
+        line = [sys.executable, "-m", "gesmr.lab.cli", "study", "run", *FUNCTIONS, "--out", str(out), *how]
         return subprocess.Popen(
             line, stderr=subprocess.PIPE, text=True, env={**os.environ, "RAY_ADDRESS": nodes.address}
         )
@@ -214,7 +214,7 @@ def times(directory):
 
 
 def test_an_address_where_nobody_answers(tmp_path):
-    line = [sys.executable, "-m", "gesmr.cli", "study", "run", "functions", "--address", "127.0.0.1:1"]
+    line = [sys.executable, "-m", "gesmr.lab.cli", "study", "run", "functions", "--address", "127.0.0.1:1"]
     done = subprocess.run([*line, "--out", str(tmp_path / "runs")], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("error: no Ray cluster answers at '127.0.0.1:1'")

@@ -13,14 +13,12 @@ from scipy import integrate, stats
 
 from gesmr import noise
 from gesmr.analysis.order_statistics import estimate, expected_minimum, simulated_minima
-from gesmr.lab.claims import Verdict
-from gesmr.lab.runner import run
-from gesmr.lab.store import Store
-from gesmr.lab.theorem import VIEW, Results, SimulatedMinimum, SmallRates, decide, family_quantile, load
-from gesmr.lab.views import Options
-from gesmr.problems.functions import FORMULAS
-from gesmr.studies import Selection
-from gesmr.studies.theorem import (
+from gesmr.lab.run.runner import run
+from gesmr.lab.run.store import Store
+from gesmr.lab.show.claims import Verdict
+from gesmr.lab.show.views import Options
+from gesmr.lab.studies import Selection
+from gesmr.lab.studies.theorem.runs import (
     COUNTS,
     FUNCTIONS,
     GENERATIONS,
@@ -35,6 +33,8 @@ from gesmr.studies.theorem import (
     objectives,
     ratios,
 )
+from gesmr.lab.studies.theorem.show import VIEW, Results, SimulatedMinimum, SmallRates, decide, family_quantile, load
+from gesmr.problems.functions import FORMULAS
 
 # Harter (1961), Expected values of normal order statistics, and the closed forms up to 3
 KNOWN = {2: 1 / math.sqrt(math.pi), 3: 1.5 / math.sqrt(math.pi), 5: 1.1629644736, 10: 1.5387527308, 100: 2.50759}

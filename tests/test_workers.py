@@ -22,8 +22,8 @@ import pytest
 
 import gesmr
 import misbehaving
-from gesmr import space
-from gesmr.plain import PlainValues
+from gesmr.optimize import space
+from gesmr.optimize.called import PlainValues
 from gesmr.workers import Pool, crew
 from misbehaving import BAD, asleep, sphere
 from refusals import assert_refused

@@ -3,27 +3,16 @@
 from . import analysis, noise, problems
 from ._pytree import pytree
 from ._version import __version__
-from .archive import CheckpointError
 from .bounds import Bounds
-from .controllers import (
-    GESMR,
-    PAPER_NAMES,
-    SAMR,
-    UCB,
-    Clip,
-    Controller,
-    Feedback,
-    Fixed,
-    OneFifth,
-    controller,
-)
-from .evolve import History, evolve
+from .controllers import GESMR, PAPER_NAMES, SAMR, UCB, Clip, Controller, Feedback, Fixed, OneFifth, controller
+from .evolution import History, evolve
 from .ga import GA, Proposal, State
-from .loggers import JSONLines
-from .minimize import minimize, scipy_method
-from .optimizer import Optimizer
+from .optimize.archive import CheckpointError
+from .optimize.loggers import JSONLines
+from .optimize.loop import Checkpoint
+from .optimize.minimize import minimize, scipy_method
+from .optimize.optimizer import Optimizer
 from .oracles import LAMR, OFMR
-from .watching import Checkpoint
 from .workers import Pool, Ray, WorkerError
 
 __all__ = [

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from . import exact
 from .ga import GA, Proposal, State
+from .optimize import exact
 
 
 @partial(exact.jit, static_argnums=3)

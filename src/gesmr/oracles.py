@@ -13,7 +13,7 @@ from . import _checks, noise, selection
 from ._pytree import pytree, static
 from .controllers import Fixed
 from .controllers.base import log_spaced
-from .evolve import History, Objective, check_run, evolve
+from .evolution import History, Objective, check_run, evolve
 from .ga import GA, State
 
 # Places below a run's key, apart from those a GA draws from: trial i of a search at generation t is at

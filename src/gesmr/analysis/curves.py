@@ -12,7 +12,7 @@ from jax import Array
 from jax.tree_util import Partial
 
 from .. import _checks, noise
-from ..evolve import Objective, as_pytree
+from ..evolution import Objective, as_pytree
 from .density import MOST_BINS, Bins, Density, bins_for, counts
 from .samples import DrawPoint, check_draw_point, check_objective, lane_deltas
 

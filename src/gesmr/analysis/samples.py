@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from .. import _checks, noise
-from ..evolve import Objective, as_pytree
+from ..evolution import Objective, as_pytree
 
 DrawPoint = Callable[[noise.Key, int], Array]  # a key and n to points f[n, d]
 

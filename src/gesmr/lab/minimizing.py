@@ -14,10 +14,10 @@ import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from .. import archive
-from ..loggers import JSONLines
-from ..minimize import minimize as minimize_function
-from ..watching import Checkpoint
+from ..optimize import archive
+from ..optimize.loggers import JSONLines
+from ..optimize.loop import Checkpoint
+from ..optimize.minimize import minimize as minimize_function
 from ..workers import Crew, Pool, Ray, WorkerError, crew_of, from_worker
 from .errors import LabError
 from .loading import working_directory_importable

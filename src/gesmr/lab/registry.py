@@ -1,8 +1,15 @@
 """Which view shows which study."""
 
-from . import cmaes, control, groups, images, landscape, mutations, sensitivity, theorem
-from .functions.view import FunctionsView
-from .views import View
+from .show.views import View
+from .studies.cmaes import show as cmaes
+from .studies.control import show as control
+from .studies.functions.show import FunctionsView
+from .studies.groups import show as groups
+from .studies.images import show as images
+from .studies.landscape import show as landscape
+from .studies.mutations import show as mutations
+from .studies.sensitivity import show as sensitivity
+from .studies.theorem import show as theorem
 
 VIEWS: dict[str, View] = {
     "functions": FunctionsView(),

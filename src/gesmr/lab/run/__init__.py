@@ -1,0 +1,1 @@
+"""Computes what a study asks for, and keeps it."""

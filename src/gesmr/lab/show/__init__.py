@@ -1,0 +1,1 @@
+"""Shows what is stored: tables, figures, claims, the report."""

@@ -1,0 +1,230 @@
+"""What the figures of all studies share: a look for every method, a style, log axes, and files that come out the same.
+
+Figures are `matplotlib.figure.Figure` objects made without pyplot. Make them inside `style()`.
+"""
+
+import io
+import math
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from PIL import Image
+
+from ... import _checks
+from ..errors import StorageError
+from . import stats
+
+FORMATS = ("pdf", "svg", "png")
+PAGE_WIDTH, PAGE_HEIGHT = 7.0, 9.2  # inches of print that a page has
+
+_SOLID = (0.0, ())
+_DOTTED = (0.0, (1.0, 1.4))
+_DASHED = (0.0, (5.0, 1.6))
+_DASH_DOT = (0.0, (6.0, 1.5, 1.2, 1.5))
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How a method's line looks. No two methods share both colour and dashes, and no two share a marker."""
+
+    colour: str
+    dashes: tuple[float, tuple[float, ...]]
+    marker: str
+    width: float = 1.1
+    above: int = 3  # drawing order; all bands are below
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keywords for `Axes.plot`."""
+        return {
+            "color": self.colour,
+            "linestyle": self.dashes,
+            "linewidth": self.width,
+            "marker": self.marker,
+            "markersize": 3.4 if self.width < 1.5 else 6.0,
+            "markeredgecolor": "white" if self.marker not in "x+" else self.colour,
+            "markeredgewidth": 0.4 if self.marker not in "x+" else 0.9,
+            "zorder": self.above,
+        }
+
+
+# Okabe and Ito's colours, one for each family of methods, less their yellow, which is too pale for lines. In the order
+# of the legend.
+LINES: dict[str, LineStyle] = {
+    "OFMR": LineStyle("#8a8a8a", _DOTTED, "x", above=5),
+    "LAMR-100": LineStyle("#000000", _DOTTED, "+", above=5),
+    "FMR": LineStyle("#cc79a7", _DASHED, "s"),
+    "1CMR": LineStyle("#cc79a7", _DASH_DOT, "D"),
+    "UCB/5": LineStyle("#56b4e9", _DASHED, "^", width=0.7, above=2),
+    "UCB/10": LineStyle("#56b4e9", _DASH_DOT, "v", width=0.7, above=2),  # their rates jump: others go over them
+    "15MR": LineStyle("#0072b2", _SOLID, "o"),
+    "SAMR": LineStyle("#009e73", _SOLID, "P"),
+    "GESMR": LineStyle("#d55e00", _SOLID, "*", width=1.8, above=4),
+    "GESMR-AVG": LineStyle("#e69f00", _DASHED, "<"),
+    "GESMR-FIX": LineStyle("#e69f00", _DASH_DOT, ">"),
+}
+
+_RC = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.labelsize": 8.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.5,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "gesmr",
+}
+
+_NO_DATES: dict[str, dict[str, Any]] = {
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    "svg": {"Creator": None, "Date": None},
+    "png": {"Software": None},
+}
+
+_MOST_DECADES = 150  # on either side of 1 on a log axis; matplotlib's ticks overflow at twice that
+
+_lock = threading.RLock()
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Inside, figures look alike, whatever the user's settings. These are global, so one thread waits for another."""
+    with _lock, matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RC)  # type: ignore[arg-type]
+        yield
+
+
+def settled(figure: Figure) -> Figure:
+    """The figure with its layout computed once, so that it is the same in all formats and every time it is saved."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
+
+
+def save(figure: Figure, path_without_suffix: Path | str, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write the figure in each format, in directories made if absent. The same figure gives the same bytes."""
+    base = Path(path_without_suffix)
+    written = []
+    for suffix in formats:
+        _checks.choice("formats", suffix, FORMATS)
+        data = io.BytesIO()
+        with style():
+            figure.savefig(data, format=suffix, dpi=200, metadata=_NO_DATES[suffix])
+        written.append(_write(base.with_name(f"{base.name}.{suffix}"), data))
+    return written
+
+
+def save_small(figure: Figure, path: Path) -> None:
+    """Write the figure as a PNG of 256 colours, small enough to be kept beside code."""
+    drawn, data = io.BytesIO(), io.BytesIO()
+    with style():
+        figure.savefig(drawn, format="png", dpi=120, metadata=_NO_DATES["png"])
+    Image.open(drawn).convert("RGB").quantize(256).save(data, format="png", optimize=True)
+    _write(path, data)
+
+
+def _write(path: Path, data: io.BytesIO) -> Path:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data.getvalue())
+    except OSError as error:
+        raise StorageError(f"could not write {path}: {error.strerror}") from error
+    return path
+
+
+def log_y(axes: Axes, low: float, high: float) -> None:
+    """A log axis that shows 0 < `low` ≤ `high`. What is zero leaves at the bottom."""
+    axes.set_yscale("log", nonpositive="clip")
+    margin = max(0.05 * (math.log10(high) - math.log10(low)), 0.02)
+    bottom = 10.0 ** min(max(math.log10(low) - margin, -_MOST_DECADES), _MOST_DECADES - 1)
+    top = 10.0 ** max(min(math.log10(high) + margin, _MOST_DECADES), 1 - _MOST_DECADES)
+    axes.set_ylim(bottom, top)
+    axis: Axis = axes.yaxis
+    axis.set_minor_locator(NullLocator())
+    axis.set_minor_formatter(NullFormatter())
+    if math.floor(math.log10(top)) - math.ceil(math.log10(bottom)) >= 2:
+        axis.set_major_locator(LogLocator(numticks=6))
+        axis.set_major_formatter(LogFormatterMathtext())
+        return
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if (ratio := top / bottom) > 3:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if ratio > 12 else (1, 2, 3, 5, 7), numticks=20))
+    else:
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+
+
+def symmetric_log_y(axes: Axes, near: float, low: float, high: float) -> None:
+    """An axis for `low` to `high`, at least one of them negative: linear up to the distance `near` from 0, then log."""
+    axes.set_yscale("symlog", linthresh=near)
+    first, last = math.log10(near), math.log10(max(-low, high))
+    magnitudes = 10.0 ** np.arange(first, last, max(math.ceil((last - first) / 5), 1))
+    ticks = np.concatenate([-magnitudes[::-1], [0.0], magnitudes])
+    shown = (ticks >= low) & (ticks <= max(high, -near))
+    axes.set_yticks(ticks[shown])
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def over_seeds(history: np.ndarray) -> np.ndarray:
+    """Mean and mean ∓ standard error `f[3, P]` of `f[S, P]`."""
+    history = np.asarray(history, np.float64).T
+    middle, error = stats.mean(history), stats.standard_error(history)
+    return np.stack([middle, middle - error, middle + error])
+
+
+def draw(axes: Axes, method: str, x: np.ndarray, middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    """A method's line `f[P]` with its band, where that is finite, after the axis has its scale and limits.
+
+    Markers of different methods are staggered.
+    """
+    look = LINES[method]
+    apart = max(len(x) // 4, 1)
+    first = list(LINES).index(method) * apart // len(LINES)
+    if look.dashes == _SOLID:  # a rim that sets it off from the lines it crosses
+        axes.plot(x, middle, color="white", linewidth=look.width + 1.0, zorder=look.above - 0.5)
+    axes.plot(x, middle, label=method, markevery=(first, apart), **look.options)
+    if axes.get_yscale() == "log":
+        low, high = np.maximum([low, high], axes.get_ylim()[0])
+    if np.isfinite(low).any():
+        axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0, zorder=1)
+
+
+def legend(figure: Figure, methods: Iterable[str], columns: int = 6) -> None:
+    """One legend for all panels, below them."""
+    present = [method for method in LINES if method in set(methods)]
+    handles = [Line2D([], [], label=method, **LINES[method].options) for method in present]
+    placed = figure.legend(
+        handles=handles,
+        loc="outside lower center",
+        ncols=min(columns, len(handles)),
+        handlelength=3.6,
+        columnspacing=1.6,
+    )
+    for text in placed.get_texts():
+        text.set_fontweight("bold" if text.get_text() == "GESMR" else "normal")

@@ -1,0 +1,1 @@
+"""GESMR against CMA-ES."""

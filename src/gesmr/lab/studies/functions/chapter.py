@@ -1,0 +1,236 @@
+"""The chapter of the function study: claims, Tables 1–3, curves."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....problems.functions import FORMULAS
+from ...run.lanes import ORACLES
+from ...run.reading import Reading
+from ...run.store import Store
+from ...show import stats
+from ...show.figures import LINES
+from ...show.report.base import Chapter, Outcome, Section
+from ...show.report.page import shell
+from .. import Selection
+from .claims import claims
+from .results import PRINTED, Curves, Results, Row, Variant, load, load_variants
+from .runs import FunctionsStudy, Run
+from .tables import FunctionTable, number, tables
+
+POINTS = 120  # of a curve, about
+_ON_DARK = {  # in place of a line's colour, brighter
+    "#000000": "#f2f2f2",
+    "#8a8a8a": "#a3a3a3",
+    "#0072b2": "#5c90f5",
+    "#009e73": "#16b88a",
+    "#d55e00": "#ff7b24",
+}
+
+
+def chapter(directory: Path) -> Chapter:
+    store = Store(directory)
+    results = load_variants(store) or {PRINTED: load(store)}  # or its error, which says what to run
+    return Chapter(
+        title="Six test functions",
+        summary=_summary(results),
+        outcomes=[
+            Outcome(variant.name if set(results) != {PRINTED} else "", claim)
+            for variant, found in results.items()
+            for claim in claims(found)
+        ],
+        caution=_caution(results),
+        sections=[_tables(results), _curves(results)],
+        provenance=next(iter(results.values())).provenance,
+        runs=sum(len(curves.elite) for found in results.values() for curves in found.histories.values()),
+        commands=[_command(found, directory.parent) for found in results.values()],
+    )
+
+
+_ByVariant = dict[Variant, Results]
+
+
+def _summary(results: _ByVariant) -> str:
+    sizes = []
+    for variant, found in results.items():
+        shape = zip(map(len, (found.rows, found.methods, found.seeds)), ("row", "method", "seed"), strict=True)
+        size = " × ".join(f"{count} {name}{'s' * (count != 1)}" for count, name in shape)
+        sizes.append(size if set(results) == {PRINTED} else f"{variant.name}: {size}")
+    return "; ".join(sizes)
+
+
+def _caution(results: _ByVariant) -> str:
+    paper = _asked(Selection(profile="paper"))
+    if all(paper <= _there(found) for found in results.values()):
+        return ""
+    rows, seeds = (len({key(run) for run in paper}) for key in (lambda run: run[:3], lambda run: run[4]))
+    return (
+        f"The paper has {rows} rows and {seeds} seeds. These are not all of its runs: the verdicts are for what was "
+        "run, and may change."
+    )
+
+
+_RunKey = tuple[str, int, float, str, int]
+
+
+def _asked(selection: Selection) -> set[_RunKey]:
+    specs = FunctionsStudy().specs(selection)
+    return {(run.function, run.dim, run.std, run.method, run.seed) for run in specs if isinstance(run, Run)}
+
+
+def _there(results: Results) -> set[_RunKey]:
+    r, m, s = np.nonzero(~np.isnan(results.final))
+    runs = ((results.rows[i], results.methods[j], results.seeds[k]) for i, j, k in zip(r, m, s, strict=True))
+    return {(row.function, row.dim, row.std, method, seed) for row, method, seed in runs}
+
+
+def _command(results: Results, directory: Path) -> str:
+    """One that runs all of these, in as few words as can be."""
+    study = FunctionsStudy()
+    there = _there(results)
+    profile = next((name for name in study.profiles if there <= _asked(Selection(name))), study.profiles[-1])
+    usual = _asked(Selection(profile))
+    words = ["gesmr study run functions", f"--profile {profile}"]
+    options = {"dims": lambda run: run[1], "functions": lambda run: run[0], "methods": lambda run: run[3]}
+    for option, part in options.items():
+        ours = list(dict.fromkeys(part(run) for run in sorted(there)))
+        if set(ours) != {part(run) for run in usual}:
+            words.append(f"--{option} {shell(','.join(map(str, ours)))}")
+    first, last = min(results.seeds), max(results.seeds)
+    if results.seeds != tuple(range(len({run[4] for run in usual}))):
+        words.append(f"--seeds {f'{first}-{last}' if first else last + 1}")
+    words += ["--shifted"] * results.variant.shifted + ["--as-text"] * (results.variant.reading is Reading.TEXT)
+    return " ".join([*words, f"--out {shell(directory)}"])
+
+
+def _tables(results: _ByVariant) -> Section:
+    made = {variant: tables(found) for variant, found in results.items()}
+    every_row = [row for found in results.values() for row in found.rows]
+    context = {
+        "variants": [
+            {"name": variant.name, "label": variant.label, "tables": [_table(table) for table in made[variant]]}
+            for variant in results
+        ],
+        "filters": {
+            "function": [(name, name.capitalize()) for name in dict.fromkeys(row.function for row in every_row)],
+            "d": [(str(dim), str(dim)) for dim in sorted({row.dim for row in every_row})],
+            "std": [(f"{std:g}", f"{std:g}") for std in sorted({row.std for row in every_row})],
+        },
+    }
+    return Section("tables", "Tables 1–3", "studies/functions/functions_tables.html.j2", context)
+
+
+def _table(table: FunctionTable) -> dict[str, Any]:
+    heading, _, title = table.title.partition(": ")
+    return {
+        "name": table.name,
+        "heading": heading,
+        "title": title or table.title,
+        "methods": [{"name": method, "oracle": method in ORACLES} for method in table.methods],
+        "rows": [
+            {"row": row, "cells": [_cell(table, i, j) for j in range(len(table.methods))]}
+            for i, row in enumerate(table.rows)
+        ],
+    }
+
+
+def _cell(table: FunctionTable, i: int, j: int) -> dict[str, Any]:
+    value, error, median = (float(part[i, j]) for part in (table.mean, table.standard_error, table.median))
+    best = table.methods[j] == table.best[i]
+    seeds = int((~np.isnan(table.values[i, j])).sum())
+    known = "" if np.isnan(error) else f", standard error {error:.3g}"
+    return {
+        "value": "" if np.isnan(value) else f"{value:.9g}",
+        "error": "" if np.isnan(error) else f"{error:.4g}",
+        "text": number(value),
+        "error_text": "" if np.isnan(error) else f"±{number(error)}",
+        "hint": f"mean {value:.4g}{known}, median {median:.4g}, {seeds} seeds" if seeds else "no run",
+        "best": best,
+        "star": best and table.significant[i],
+        "oracle": table.methods[j] in ORACLES,
+        "method": table.methods[j],
+    }
+
+
+def _curves(results: _ByVariant) -> Section:
+    methods = [method for method in LINES if any(method in found.methods for found in results.values())]
+    data = {
+        "methods": [_look(method) for method in methods],
+        "variants": [{"name": variant.name, "rows": _row_curves(found)} for variant, found in results.items()],
+    }
+    context = {"variants": [{"name": variant.name, "label": variant.label} for variant in results]}
+    return Section(
+        "curves",
+        "Curves",
+        "studies/functions/functions_curves.html.j2",
+        context,
+        "studies/functions/functions.js",
+        data,
+    )
+
+
+def _look(method: str) -> dict[str, Any]:
+    look = LINES[method]
+    width = 3.2 if method == "GESMR" else 1.7
+    return {
+        "name": method,
+        "oracle": method in ORACLES,
+        "colour": look.colour,
+        "dark": _ON_DARK.get(look.colour, look.colour),
+        "dash": [round(1.5 * length, 2) for length in look.dashes[1]],
+        "width": width,
+        "above": look.above,
+    }
+
+
+def _row_curves(results: Results) -> list[dict[str, Any]]:
+    return [
+        {
+            "function": row.function,
+            "dim": row.dim,
+            "std": row.std,
+            "label": row.label,
+            "bounded": FORMULAS[row.function].optimum is not None,
+            **_lines(results, row),
+        }
+        for row in results.rows
+    ]
+
+
+def _lines(results: Results, row: Row) -> dict[str, Any]:
+    """Over the same generations for every method: elite value and log10 of the rate, each with its standard error."""
+    histories = {
+        method: results.curves(row, method) for method in results.methods if (row, method) in results.histories
+    }
+    kept = thinned(next(iter(histories.values())).generation)
+    return {
+        "generation": next(iter(histories.values())).generation[kept].tolist(),
+        "lines": {method: _line(history, kept) for method, history in histories.items()},
+    }
+
+
+def _line(history: Curves, kept: np.ndarray) -> dict[str, Sequence[float | None]]:
+    elite = np.asarray(history.elite[:, kept], np.float64).T
+    rate = np.asarray(history.log_rate[:, kept], np.float64).T / np.log(10)
+    return {
+        "value": _rounded(stats.mean(elite)),
+        "value_error": _rounded(stats.standard_error(elite)),
+        "rate": _rounded(stats.mean(rate)),
+        "rate_error": _rounded(stats.standard_error(rate)),
+    }
+
+
+def thinned(generation: np.ndarray, points: int = POINTS) -> np.ndarray:
+    """Indices of about `points` generations, the first and the last among them, good on a linear and on a log axis."""
+    if len(generation) <= points:
+        return np.arange(len(generation))
+    even = np.linspace(generation[0], generation[-1], points // 2)
+    steady = np.geomspace(generation[0], generation[-1], points // 2)
+    wanted = np.searchsorted(generation, np.concatenate([even, steady]) - 1e-9)
+    return np.unique(np.clip(wanted, 0, len(generation) - 1))
+
+
+def _rounded(values: np.ndarray) -> list[float | None]:
+    return [float(f"{value:.4g}") if np.isfinite(value) else None for value in values]

@@ -1,0 +1,1 @@
+"""How many groups GESMR should have."""

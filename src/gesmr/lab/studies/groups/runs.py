@@ -1,0 +1,91 @@
+"""How many groups GESMR should have: final elite value for every K that divides N (claims 10 and 15).
+
+K is data here: one program serves all K of an N, and all functions, spreads and seeds.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .... import _checks
+from ...run.batch import parts
+from ...run.function_task import most_lanes
+from ...run.masked import PAPER, Setting
+from ...run.specs import Group, Selection, Spec
+from ...run.sweep import SweepGroup
+from ..functions.runs import STDS, subset
+
+FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
+SIZES = (12, 60, 120, 360, 840, 2520)  # N, each with more divisors than any smaller number
+DIM = 100
+GENERATIONS = 1000
+# As the paper's authors ran it, by their public code
+AUTHORS_SIZES = (50, 100, 200, 400, 800, 1600, 3200)
+AUTHORS_STD = 5.0
+AUTHORS_GENERATIONS = 500
+REVISION = 1  # raised when the same specification would give other random draws
+
+
+def divisors(n: int) -> tuple[int, ...]:
+    return tuple(k for k in range(1, n + 1) if n % k == 0)
+
+
+@dataclass(frozen=True)
+class GroupsRun:
+    """One run of GESMR with K groups."""
+
+    kind: ClassVar[str] = "groups"
+    function: str
+    num_children: int
+    groups: int
+    std: float
+    seed: int
+    dim: int = DIM
+    generations: int = GENERATIONS
+    revision: int = REVISION
+
+    @property
+    def shifted(self) -> bool:
+        return False
+
+    @property
+    def setting(self) -> Setting:
+        return PAPER._replace(groups=self.groups)
+
+
+class GroupsStudy:
+    name: ClassVar[str] = "groups"
+    title: ClassVar[str] = "How many groups: final value against K for populations of 12 to 3200, claims 10, 15"
+    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+
+    def specs(self, selection: Selection) -> Sequence[GroupsRun]:
+        """`quick` has our populations up to 360 and three seeds, `paper` all of ours and the authors', and ten."""
+        selection.check(self.name, ("functions", "seeds"))
+        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
+        functions = subset("functions", selection.functions, FUNCTIONS, FUNCTIONS)
+        seeds = selection.seeds_or(3 if quick else 10)
+        sizes = [(size, STDS, GENERATIONS) for size in SIZES if size <= 360 or not quick]
+        if not quick:
+            sizes += [(size, (AUTHORS_STD,), AUTHORS_GENERATIONS) for size in AUTHORS_SIZES]
+        return [
+            GroupsRun(function, size, groups, std, seed, generations=generations)
+            for size, stds, generations in sizes
+            for function in functions
+            for groups in divisors(size)
+            for std in stds
+            for seed in seeds
+        ]
+
+    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+        """Runs of one population size and function together; the largest first, so that none of them comes last."""
+        batches: dict[tuple, list[GroupsRun]] = defaultdict(list)
+        for spec in specs:
+            if isinstance(spec, GroupsRun):
+                batches[spec.num_children, spec.function, spec.dim, spec.generations].append(spec)
+        largest_first = sorted(batches.items(), key=lambda batch: -batch[0][0])
+        return [
+            SweepGroup(part)
+            for (size, _, dim, _), runs in largest_first
+            for part in parts(tuple(runs), most_lanes(size, dim, memory))
+        ]

@@ -1,0 +1,1 @@
+"""Change of value against mutation rate."""

@@ -1,0 +1,147 @@
+"""What mutation does to the six functions (the paper's figures of σ against Δ): mean, minimum and maximum of Δ."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .... import _checks, noise
+from ....analysis import Bins, Curves, Density
+from ....analysis.curves import stream
+from ....analysis.samples import lane_deltas
+from ....problems.functions import FORMULAS, Function
+from ...run.function_task import AnyFunction
+from ...run.lanes import compile_for, keys_shape, shape
+from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick
+from ..functions.runs import GENERATIONS, subset
+
+# Points for each rate, every one with two groups: 10⁵ changes in a quick panel, 10⁶ where they are cheap; 4.9 · 10⁶.
+_POINTS = {"quick": lambda dim: 820 if dim <= 30 else 82, "paper": lambda dim: 4000}
+DIMS = tuple(GENERATIONS)
+REVISION = 1  # raised when the same specification would give other random draws
+BINS = 120  # of Δ, on either axis
+_CURVES = ("mean", "lowest", "highest", "mean_error", "lowest_error", "highest_error", "counted", "dropped")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Changes of one function, from points x ~ N(0, std² I), over a log-spaced grid of rates."""
+
+    kind: ClassVar[str] = "panel"
+    function: str
+    dim: int
+    points: int  # for each rate
+    group: int = 10
+    low: float = 1e-3
+    high: float = 1e3
+    num_rates: int = 61
+    std: float = 1.0
+    revision: int = REVISION
+
+    @property
+    def rates(self) -> np.ndarray:
+        """`f[num_rates]`"""
+        return np.geomspace(self.low, self.high, self.num_rates)
+
+
+class LandscapeStudy:
+    name: ClassVar[str] = "landscape"
+    title: ClassVar[str] = "Change of value against mutation rate: mean, minimum, density, and claim 8"
+    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+
+    def specs(self, selection: Selection) -> Sequence[Panel]:
+        selection.check(self.name, ("dims", "functions"))
+        points = _POINTS[_checks.choice("profile", selection.profile, self.profiles)]
+        dims = subset("dims", selection.dims, DIMS, DIMS)
+        functions = subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
+        return [Panel(function, dim, points(dim)) for function in functions for dim in dims]
+
+    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+        """A panel each, the widest first. A program serves all functions of a dimension."""
+        panels = [spec for spec in specs if isinstance(spec, Panel)]
+        return [PanelGroup(panel, _lanes(panel, memory)) for panel in sorted(panels, key=lambda panel: -panel.dim)]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Changes `f[L, 2, q]` of a function, by its index in FORMULAS, for keys `u32[L]` and rates `f[L]`."""
+
+    dim: int
+    group: int
+    lanes: int
+
+    def compile(self) -> Callable:
+        return compile_for(self.function, shape(), shape(dtype=jnp.int32), keys_shape(self.lanes), shape(self.lanes))
+
+    def function(self, std: Array, index: Array, keys: noise.Key, rates: Array) -> Array:
+        draw_point = partial(Function("sphere", self.dim, std).init, dtype=jnp.float32)
+        return lane_deltas(AnyFunction(index, np.float32(0)), draw_point, self.group, keys, rates)
+
+
+@dataclass(frozen=True)
+class PanelGroup:
+    panel: Panel
+    lanes: int  # points in one call of the program
+    alone: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.panel.function} d={self.panel.dim}"
+
+    @property
+    def specs(self) -> list[Panel]:
+        return [self.panel]
+
+    @property
+    def work(self) -> float:
+        return float(self._genes(self.panel.points * self.panel.num_rates))
+
+    @property
+    def programs(self) -> list[Program]:
+        return [Changes(self.panel.dim, self.panel.group, self.lanes)]
+
+    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+        panel = self.panel
+        index = list(FORMULAS).index(panel.function)
+        step = partial(compiled(self.programs[0]), np.float32(panel.std), np.int32(index))
+        key = noise.fold_in(noise.key(2022), index, panel.dim)
+
+        def lanes_done(lanes: int) -> None:
+            tick(self._genes(lanes))
+
+        curves = stream(step, key, panel.rates, panel.points, panel.group, self.lanes, BINS, lanes_done)
+        return to_arrays(curves)
+
+    def _genes(self, lanes: int) -> int:
+        return lanes * 2 * self.panel.group * self.panel.dim
+
+
+def to_arrays(curves: Curves) -> dict[str, np.ndarray]:
+    """Curves with their density, as a store keeps them: first axis of length 1."""
+    if curves.density is None:
+        raise ValueError("curves must have a density, got none")
+    bins = curves.density.bins
+    arrays = {name: getattr(curves, name) for name in _CURVES}
+    arrays |= {"near": np.float64(bins.near), "linear_edges": bins.linear, "symlog_edges": bins.symlog}
+    arrays |= {f"{axis}_counts": getattr(curves.density, axis).astype(np.int32) for axis in ("linear", "symlog")}
+    return {name: np.asarray(array)[None] for name, array in arrays.items()}
+
+
+def from_arrays(panel: Panel, arrays: Mapping[str, np.ndarray], i: int = 0) -> Curves:
+    """The inverse of `to_arrays` for entry `i`."""
+    bins = Bins(float(arrays["near"][i]), arrays["linear_edges"][i], arrays["symlog_edges"][i])
+    density = Density(bins, arrays["linear_counts"][i], arrays["symlog_counts"][i])
+    values = {name: arrays[name][i] for name in _CURVES}
+    return Curves(rates=panel.rates, group=panel.group, density=density, **values)
+
+
+def _lanes(panel: Panel, memory: int) -> int:
+    """How many points at once: enough to keep the device busy, in at most about `memory` bytes."""
+    per_lane = (1 + 2 * panel.group) * panel.dim
+    genes = min(2**22 if jax.default_backend() == "cpu" else 2**27, memory // 32)
+    return max(1, min(genes // per_lane, panel.points * panel.num_rates))

@@ -1,0 +1,1 @@
+"""Mutations of one point at nine rates."""

@@ -1,0 +1,101 @@
+"""Mutations of one point of a function in the plane at nine rates (the paper's figure of 2-D Ackley)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from .... import _checks, noise
+from ....problems.functions import FORMULAS
+from ...run.function_task import AnyFunction
+from ...run.lanes import compile_for, keys_shape, shape
+from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick
+from ..functions.runs import subset
+
+SAMPLES = {"quick": 2_000, "paper": 20_000}  # for each rate
+REVISION = 1  # raised when the same specification would give other random draws
+
+
+@dataclass(frozen=True)
+class Mutations:
+    """`samples` mutants of one point at each rate. Small steps do not lead from the point to the optimum."""
+
+    kind: ClassVar[str] = "mutations"
+    function: str
+    samples: int
+    point: tuple[float, ...] = (1.5, 1.0)
+    rates: tuple[float, ...] = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+    shown: int = 100  # mutants that are kept for drawing
+    revision: int = REVISION
+
+
+class MutationsStudy:
+    name: ClassVar[str] = "mutations"
+    title: ClassVar[str] = "Mutations of one point at nine rates, and what they change, claim 17"
+    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+
+    def specs(self, selection: Selection) -> Sequence[Mutations]:
+        selection.check(self.name, ("functions",))
+        samples = SAMPLES[_checks.choice("profile", selection.profile, self.profiles)]
+        return [Mutations(f, samples) for f in subset("functions", selection.functions, ("ackley",), FORMULAS)]
+
+    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+        return [MutationsGroup(spec) for spec in specs if isinstance(spec, Mutations)]
+
+
+@dataclass(frozen=True)
+class Mutate:
+    """Mutants `f[R, M, d]` of a point `f[d]` at rates `f[R]`, and what they change `f[R, M]`; keys `u32[R]`."""
+
+    dim: int
+    num_rates: int
+    samples: int
+
+    def compile(self) -> Callable:
+        shapes = shape(dtype=jnp.int32), shape(self.dim), shape(self.num_rates), keys_shape(self.num_rates)
+        return compile_for(self.function, *shapes)
+
+    def function(self, index: Array, point: Array, rates: Array, keys: noise.Key) -> tuple[Array, Array]:
+        def at_rate(rate: Array, key: noise.Key) -> Array:
+            return point + rate * noise.normal(noise.bits(noise.fold_in(key, jnp.arange(self.samples)), self.dim))
+
+        mutants = jax.vmap(at_rate)(rates, keys)
+        values = AnyFunction(index, np.float32(0))(jnp.concatenate([point[None], mutants.reshape(-1, self.dim)]))
+        return mutants, (values[1:] - values[0]).reshape(self.num_rates, self.samples)
+
+
+@dataclass(frozen=True)
+class MutationsGroup:
+    spec: Mutations
+    alone: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        return f"mutations of {self.spec.function}"
+
+    @property
+    def specs(self) -> list[Mutations]:
+        return [self.spec]
+
+    @property
+    def work(self) -> float:
+        return float(len(self.spec.rates) * self.spec.samples * len(self.spec.point))
+
+    @property
+    def programs(self) -> list[Program]:
+        return [Mutate(len(self.spec.point), len(self.spec.rates), self.spec.samples)]
+
+    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+        """`mutants f32[1, R, shown, d]` and `changes f32[1, R, samples]`."""
+        spec = self.spec
+        index = list(FORMULAS).index(spec.function)
+        keys = noise.fold_in(noise.fold_in(noise.key(2022), index), np.arange(len(spec.rates), dtype=np.uint32), 1)
+        mutate = compiled(self.programs[0])
+        point, rates = np.array(spec.point, np.float32), np.array(spec.rates, np.float32)
+        mutants, changes = mutate(np.int32(index), point, rates, keys)
+        tick(self.work)
+        return {"mutants": np.asarray(mutants)[None, :, : spec.shown], "changes": np.asarray(changes)[None]}

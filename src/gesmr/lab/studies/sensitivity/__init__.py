@@ -1,0 +1,1 @@
+"""GESMR's hyperparameters."""

@@ -1,0 +1,276 @@
+"""What the study `sensitivity` shows: what GESMR's hyperparameters change, and which setting to recommend."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from scipy.stats import rankdata
+
+from ...errors import LabError
+from ...run.masked import PAPER, Setting
+from ...run.store import StoredGroup
+from ...show import stats
+from ...show.figures import PAGE_WIDTH, settled
+from ...show.resolution import log10
+from ...show.simple import SimpleTable, StudyView
+from ..functions.results import RUGGED, SMOOTH
+from .runs import FUNCTIONS, GROUPS, META_RATES, RATE_TRUNCATIONS, REVISION, SETTINGS, TRUNCATIONS
+
+KINDS = {"smooth": SMOOTH, "rugged": RUGGED}
+_COLOURS = dict(zip(FUNCTIONS, ("#0072b2", "#d55e00", "#56b4e9", "#009e73", "#cc79a7"), strict=True))
+_SYMBOLS = ("η_x", "η_σ", "τ", "K")
+_SWEEPS = {
+    "truncation": (r"$\eta_x$", TRUNCATIONS),
+    "rate_truncation": (r"$\eta_\sigma$", RATE_TRUNCATIONS),
+    "meta_rate": (r"$\tau$", META_RATES),
+    "groups": ("$K$", GROUPS),
+}
+
+
+class Row(NamedTuple):
+    function: str
+    dim: int
+    std: float
+    shifted: bool
+
+
+@dataclass(frozen=True)
+class Results:
+    """Rows in which every setting has run, on the seeds that all of these share."""
+
+    rows: tuple[Row, ...]
+    relative: np.ndarray  # f[R, M]  mean over seeds of log10(final value / that of the paper's setting), of `SETTINGS`
+    seeds: tuple[int, int]  # the fewest and the most in a row
+
+    def select(self, functions: Sequence[str], shifted: bool | None = None) -> np.ndarray:
+        """Which rows are of these functions, and with the optimum moved (or not), `bool[R]`."""
+        return np.array([r.function in functions and shifted in (None, r.shifted) for r in self.rows])
+
+
+def load(groups: Sequence[StoredGroup]) -> Results:
+    values: dict[Row, dict[Setting, dict[int, float]]] = {}
+    for group in groups:
+        for spec, final in zip(group.specs, group.arrays.get("final", ()), strict=False):
+            if spec["kind"] == "sensitivity" and spec["revision"] == REVISION:
+                row = Row(*(spec[name] for name in Row._fields))
+                setting = Setting(*(spec[name] for name in Setting._fields))
+                values.setdefault(row, {}).setdefault(setting, {})[spec["seed"]] = float(final)
+    rows, relative, counts = [], [], []
+    for row in sorted(values, key=lambda row: (FUNCTIONS.index(row.function), *row[1:])):
+        runs = [values[row].get(setting, {}) for setting in SETTINGS]
+        if seeds := sorted(set.intersection(*map(set, runs))):
+            final = np.array([[finals[seed] for seed in seeds] for finals in runs])
+            log_final = log10(row.function, final, row.shifted)
+            rows.append(row)
+            relative.append((log_final - log_final[SETTINGS.index(PAPER)]).mean(axis=1))
+            counts.append(len(seeds))
+    if not rows:
+        raise LabError("no function has runs for every setting; run the study again")
+    return Results(tuple(rows), np.array(relative), (min(counts), max(counts)))
+
+
+class Advice(NamedTuple):
+    """A setting, and how it compares with the paper's."""
+
+    setting: Setting
+    rank: float  # mean over rows of its rank among all settings, from 1
+    paper_rank: float  # that of the paper's setting
+    relative: np.ndarray  # f[R]  log10 of its final value over the paper's, in each row
+    p: float  # of Wilcoxon's signed ranks over rows, two-sided: whether it can be told from the paper's
+
+
+def advise(results: Results, rows: np.ndarray) -> Advice:
+    """The setting with the lowest mean rank among the paper's and those that are significantly better than it.
+
+    By rank, because orders of magnitude on one function would outvote all others.
+    """
+    relative, paper = results.relative[rows].T, SETTINGS.index(PAPER)
+    ranks = rankdata(relative, axis=0).mean(axis=1)
+    for i in np.argsort(ranks):
+        p = float(stats.compare(relative[i], np.zeros_like(relative[i])).wilcoxon)
+        if i == paper or (p < stats.LEVEL and np.median(relative[i]) < 0):
+            return Advice(SETTINGS[int(i)], float(ranks[i]), float(ranks[paper]), relative[i], p)
+    raise AssertionError("the paper's setting is one of them")
+
+
+def make_tables(results: Results) -> list[SimpleTable]:
+    return [_advice_table(results), _best_table(results), _lines_table(results)]
+
+
+def _advice_table(results: Results) -> SimpleTable:
+    names = {kind: f"{kind} ({', '.join(f.capitalize() for f in KINDS[kind])})" for kind in KINDS}
+    chosen = {names[kind]: results.select(KINDS[kind]) for kind in KINDS} | {"all": results.select(FUNCTIONS)}
+    rows, advices = [], {}
+    for name, mask in chosen.items():
+        if mask.any():
+            advice = advices[name] = advise(results, mask)
+            better = f"{int((advice.relative < 0).sum())} of {mask.sum()}"
+            error = float(stats.standard_error(advice.relative))
+            rows.append(
+                (
+                    name,
+                    *advice.setting,
+                    advice.rank,
+                    advice.paper_rank,
+                    float(advice.relative.mean()),
+                    error if np.isfinite(error) else None,
+                    better,
+                    float(advice.relative.max()),
+                    None if advice.setting == PAPER else advice.p,
+                )
+            )
+    columns = ("Functions", "η_x", "η_σ", "τ", "K", "mean rank", "the paper's", "mean log10 ratio", "± s.e.",
+               "better in", "worst row", "p")  # fmt: skip
+    advice = "; ".join(f"{name}: {_describe(a.setting)}" for name, a in advices.items())
+    note = (
+        f"Recommended, of {len(SETTINGS)} settings, is the one with the lowest mean rank of its final value over "
+        "functions, dimensions, spreads and both places of the optimum, among the paper's setting and those that are "
+        f"better by a Wilcoxon test over these rows (p < {stats.LEVEL:g}, not corrected for their number). Ratios are "
+        f"of its final value to that of the paper's setting ({_describe(PAPER)}), negative where it is better. "
+        f"Recommended: {advice}."
+    )
+    return SimpleTable("sensitivity_advice", "Which setting to use", columns, tuple(rows), note)
+
+
+def _best_table(results: Results) -> SimpleTable:
+    rows = []
+    for function, dim, shifted in dict.fromkeys((r.function, r.dim, r.shifted) for r in results.rows):
+        mask = results.select([function], shifted) & np.array([r.dim == dim for r in results.rows])
+        mean = results.relative[mask].mean(axis=0)
+        best = int(np.argmin(mean))
+        place = "moved" if shifted else "centred"
+        rows.append((function.capitalize(), dim, place, *SETTINGS[best], float(max(-mean[best], 0.0))))
+    columns = ("Function", "d", "optimum", "best η_x", "best η_σ", "best τ", "best K", "the paper's loss")
+    note = (
+        "The setting with the lowest mean over spreads and seeds of log10 of the final value, and by how much the "
+        "paper's setting is above it: 1 is a factor of ten. The best of many is a little flattered by chance."
+    )
+    return SimpleTable("sensitivity_best", "The best setting for each function", columns, tuple(rows), note)
+
+
+def _lines_table(results: Results) -> SimpleTable:
+    kinds = _present(results)
+    masks = [*(results.select(KINDS[kind]) for kind in kinds), results.select(FUNCTIONS)]
+    rows = []
+    for name, (field, (_, values)) in zip(_SYMBOLS, _SWEEPS.items(), strict=True):
+        for value in values:
+            relative = results.relative[:, SETTINGS.index(PAPER._replace(**{field: value}))]
+            rows.append((name, value, *(float(relative[mask].mean()) for mask in masks), float(relative.max())))
+    columns = ("", "value", *(f"{kind} functions" for kind in kinds), "all", "worst row")
+    note = "Mean of log10 of the final value over that of the paper's setting, the others as in the paper."
+    return SimpleTable("sensitivity_lines", "One hyperparameter at a time", columns, tuple(rows), note)
+
+
+def _describe(setting: Setting) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in zip(_SYMBOLS, setting, strict=True))
+
+
+def make_figures(results: Results) -> dict[str, tuple[str, Figure]]:
+    return {
+        "sensitivity_grid": (
+            "log10 of the final value relative to that of the paper's setting (dotted frame), mean over functions, "
+            "dimensions, spreads, optimum places and seeds; τ = 2, K = 10. Blue is better, red worse; solid "
+            "frame: the best.",
+            _grid(results),
+        ),
+        "sensitivity_lines": (
+            "One hyperparameter at a time, the others as in the paper (η_x = 0.5, η_σ = 0.5, τ = 2, K = 10; vertical "
+            "line): log10 of the final value relative to that of the paper's setting. Solid: optimum where the paper "
+            "has it; dashed: moved.",
+            _lines(results),
+        ),
+    }
+
+
+def _present(results: Results) -> list[str]:
+    return [kind for kind in KINDS if results.select(KINDS[kind]).any()]
+
+
+def _grid(results: Results) -> Figure:
+    kinds = _present(results)
+    figure = Figure(figsize=(PAGE_WIDTH * len(kinds) / 2, 3.4), layout=ConstrainedLayoutEngine(wspace=0.04))
+    for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+        mean = results.relative[results.select(KINDS[kind])].mean(axis=0)
+        grid = np.array([[mean[SETTINGS.index(Setting(x, s))] for x in TRUNCATIONS] for s in RATE_TRUNCATIONS])
+        most = max(float(np.abs(np.clip(grid, None, -grid.min())).max()), 1e-3)
+        axes.imshow(grid, cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -most, most), origin="lower", aspect="auto")
+        for (i, j), value in np.ndenumerate(grid):
+            dark = abs(value) > 0.6 * most
+            axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
+        best = np.unravel_index(np.argmin(grid), grid.shape)
+        _frame(axes, int(best[1]), int(best[0]), "-")
+        _frame(axes, TRUNCATIONS.index(PAPER.truncation), RATE_TRUNCATIONS.index(PAPER.rate_truncation), ":")
+        axes.set_xticks(range(len(TRUNCATIONS)), [f"{x:g}" for x in TRUNCATIONS])
+        axes.set_yticks(range(len(RATE_TRUNCATIONS)), [f"{s:g}" for s in RATE_TRUNCATIONS])
+        axes.grid(False)
+        axes.set_title(f"{kind.capitalize()} functions", loc="left", fontweight="bold")
+        axes.set_xlabel(r"truncation of solutions $\eta_x$")
+        axes.set_ylabel(r"truncation of rates $\eta_\sigma$" if kind == kinds[0] else "")
+    return settled(figure)
+
+
+def _frame(axes: Axes, column: int, row: int, dashes: str) -> None:
+    corner = column - 0.46, row - 0.46
+    axes.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, linewidth=1.6, linestyle=dashes, edgecolor="black"))
+
+
+def _lines(results: Results) -> Figure:
+    kinds = _present(results)
+    figure = Figure(figsize=(PAGE_WIDTH, 2.3 * len(kinds) + 0.5), layout=ConstrainedLayoutEngine())
+    panels = figure.subplots(len(kinds), len(_SWEEPS), squeeze=False, sharey="row", sharex="col")
+    for kind, line in zip(kinds, panels, strict=True):
+        for axes, (field, (label, values)) in zip(line, _SWEEPS.items(), strict=True):
+            columns = [SETTINGS.index(PAPER._replace(**{field: value})) for value in values]
+            axes.axhline(0.0, color="#777777", linewidth=0.8, zorder=2)
+            axes.axvline(getattr(PAPER, field), color="#777777", linewidth=0.8, zorder=2)
+            for function in KINDS[kind]:
+                for shifted, dashes in ((False, "-"), (True, "--")):
+                    chosen = results.select([function], shifted)
+                    if chosen.any():
+                        mean = results.relative[chosen][:, columns].mean(axis=0)
+                        axes.plot(values, mean, dashes, marker="o", markersize=2.6, linewidth=1.1,
+                                  color=_COLOURS[function], zorder=3)  # fmt: skip
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(FixedLocator(values))
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".removeprefix("0")))
+            axes.tick_params(axis="x", labelsize=6.0)
+            if kind == kinds[-1]:
+                axes.set_xlabel(label)
+        line[0].set_title(f"{kind.capitalize()} functions", loc="left", fontweight="bold")
+        line[0].set_ylabel(r"$\log_{10}$ ratio to the paper's")
+    shown = [f for f in FUNCTIONS if results.select([f]).any()]
+    handles = [Line2D([], [], color=_COLOURS[f], marker="o", markersize=2.6, label=f.capitalize()) for f in shown]
+    handles.append(Line2D([], [], color="#444444", linestyle="--", label="optimum moved"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    return settled(figure)
+
+
+def summary(results: Results) -> str:
+    functions = len({row.function for row in results.rows})
+    dims = ", ".join(f"{dim}-D" for dim in sorted({row.dim for row in results.rows}))
+    seeds = "–".join(map(str, dict.fromkeys(results.seeds)))
+    return f"{len(SETTINGS)} settings of GESMR (N = 100), {functions} functions in {dims}, {seeds} seeds"
+
+
+VIEW = StudyView(
+    name="sensitivity",
+    title="Hyperparameters of GESMR",
+    text=(
+        "Four numbers have to be chosen: the share of solutions that become parents (η_x), the share of rates that "
+        "survive (η_σ), how far rates are mutated (τ) and how many there are (K). How much do they matter, and are the "
+        "paper's a good choice?"
+    ),
+    load=load,
+    summary=summary,
+    make_tables=make_tables,
+    make_figures=make_figures,
+)

@@ -1,0 +1,1 @@
+"""Theorem 1 and small mutation rates."""

@@ -1,0 +1,300 @@
+"""Theorem 1 and what follows from it for small mutation rates.
+
+The minimum of q > 1 independent N(0, σ²) has the expectation σ·E[min at σ = 1] < 0. Near a point with gradient ∇f a
+change Δ = f(x + σε) − f(x) is N(0, σ²‖∇f‖²) for small σ: there E[min_q Δ_q] = −c_q·σ‖∇f‖, with c_q = −E[min of q
+standard normals], and E[Δ] = 0. How small is small is measured in units of the rate σ_H at which the second-order part
+of Δ, ½σ²εᵀHε, has the same root mean square as the first: σ_H = ‖∇f‖ / √(¼(tr H)² + ½‖H‖²). At the least rate looked at
+the second-order part is a ten-thousandth.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.tree_util import Partial
+
+from .... import _checks, noise
+from ....analysis.order_statistics import estimate, simulated_minima
+from ....controllers import controller
+from ....evolution import evolve
+from ....ga import GA, State
+from ....problems.functions import FORMULAS, Function
+from ...run.lanes import NUM_CHILDREN, compile_for, shape
+from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick, as_json, content_hash
+from ..functions.runs import GENERATIONS as DIMS
+
+COUNTS = (2, 3, 5, 10, 30, 100, 1000, 10_000)  # q
+SIGMAS = (0.01, 1.0, 100.0)
+FUNCTIONS = tuple(name for name, formula in FORMULAS.items() if formula.optimum is not None)
+GENERATIONS = (0, 30, 100, 300)  # after which a run's best solution is a point
+REVISION = 1  # raised when the same specification would give other random draws
+
+_DRAWS_AT_ONCE = 2**18
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """The mean of `samples` minima of q draws of N(0, σ²)."""
+
+    kind: ClassVar[str] = "minimum"
+    q: int
+    sigma: float
+    samples: int
+    revision: int = REVISION
+
+
+@dataclass(frozen=True)
+class Point:
+    """Both objectives at the best solution of a run of GESMR, for rates from 10⁻⁴σ_H to √10·σ_H."""
+
+    kind: ClassVar[str] = "point"
+    function: str
+    dim: int
+    generation: int
+    samples: int  # groups of q children, the same at every rate
+    per_decade: int  # rates, from 10⁻²σ_H
+    q: int = 10
+    revision: int = REVISION
+
+
+def ratios(per_decade: int) -> np.ndarray:
+    """The rates looked at, as multiples of σ_H, `f[S]`: few where nothing changes."""
+    return 10.0 ** np.concatenate([[-4, -3], np.linspace(-2, 0.5, 5 * per_decade // 2 + 1)])
+
+
+class TheoremStudy:
+    name: ClassVar[str] = "theorem"
+    title: ClassVar[str] = "Theorem 1 and small mutation rates: claim 9"
+    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+
+    def specs(self, selection: Selection) -> Sequence[Minimum | Point]:
+        selection.check(self.name, ("functions", "dims"))
+        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
+        functions = FUNCTIONS if selection.functions is None else selection.functions
+        dims = (30, 100) if selection.dims is None else selection.dims
+        for function in functions:
+            _checks.choice("functions", function, FUNCTIONS)
+        for dim in dims:
+            _checks.choice("dims", dim, tuple(DIMS))
+        minima = [Minimum(q, sigma, 20_000 if quick else 2**18) for q in COUNTS for sigma in SIGMAS]
+        points = [
+            Point(function, dim, generation, samples=2**12 if quick else 2**16, per_decade=4 if quick else 8)
+            for function in FUNCTIONS
+            if function in functions
+            for dim in DIMS
+            if dim in dims
+            for generation in GENERATIONS
+        ]
+        return [*minima, *points]
+
+    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+        """The points of a run together, the most costly first; the minima of one q together."""
+        points, minima = defaultdict(list), defaultdict(list)
+        for spec in specs:
+            if isinstance(spec, Point):
+                points[spec.function, spec.dim, spec.samples, spec.per_decade, spec.q].append(spec)
+            elif isinstance(spec, Minimum):
+                minima[spec.q, spec.samples].append(spec)
+        groups = [*map(PointGroup, map(tuple, points.values())), *map(MinimumGroup, map(tuple, minima.values()))]
+        return sorted(groups, key=lambda group: -group.work)
+
+
+@dataclass(frozen=True)
+class MinimumGroup:
+    specs: tuple[Minimum, ...]  # that differ in σ alone
+    alone: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        return f"minimum of {self.specs[0].q} normals"
+
+    @property
+    def work(self) -> float:
+        return float(sum(spec.q * spec.samples for spec in self.specs))
+
+    @property
+    def programs(self) -> list[Program]:
+        return [Minima(self.specs[0].q, self.specs[0].samples)]
+
+    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+        """`mean`, `mean_error f[n]`."""
+        estimates = []
+        for spec in self.specs:
+            minima = compiled(Minima(spec.q, spec.samples))(_key(spec), np.float32(spec.sigma))
+            estimates.append(estimate(minima))
+            tick(spec.q * spec.samples)
+        mean, error = np.array(estimates).T
+        return {"mean": mean, "mean_error": error}
+
+
+@dataclass(frozen=True)
+class PointGroup:
+    specs: tuple[Point, ...]  # of one run: they differ in the generation alone
+    alone: ClassVar[bool] = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.specs[0].function} d={self.specs[0].dim} small rates"
+
+    @property
+    def work(self) -> float:
+        return sum(map(self._work, self.specs))
+
+    @property
+    def programs(self) -> list[Program]:
+        return [self._elites, self._objectives]
+
+    @property
+    def _elites(self) -> "Elites":
+        return Elites(self.specs[0].dim, max(spec.generation for spec in self.specs))
+
+    @property
+    def _objectives(self) -> "Objectives":
+        spec = self.specs[0]
+        return Objectives(spec.dim, spec.q, spec.samples, spec.per_decade)
+
+    def _work(self, spec: Point) -> float:
+        return float(spec.samples * spec.q * spec.dim * len(ratios(spec.per_decade)))
+
+    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+        """Fields of `Local` and `Moments` for each point, and the rates `sigma f[n, S]`."""
+        function = np.int32(FUNCTIONS.index(self.specs[0].function))
+        elites = np.asarray(compiled(self._elites)(function), np.float64)
+        found = []
+        for spec in self.specs:
+            local, sigma, moments = compiled(self._objectives)(function, elites[spec.generation], _key(spec))
+            found.append({**local._asdict(), "sigma": sigma, **moments._asdict()})
+            tick(self._work(spec))
+        return {name: np.stack([one[name] for one in found]) for name in found[0]}
+
+
+class Local(NamedTuple):
+    """A function near a point."""
+
+    value: Array  # f[]
+    gradient: Array  # f[]  ‖∇f‖
+    trace: Array  # f[]  of the Hessian
+    sigma_h: Array  # f[]  the rate at which the second-order part of a change is as large as the first
+
+
+def local(function: Callable[[Array], Array], x: Array) -> Local:
+    value, gradient = jax.value_and_grad(function)(x)
+    hessian = jax.hessian(function)(x)
+    size, trace = jnp.linalg.norm(gradient), jnp.trace(hessian)
+    return Local(value, size, trace, size / jnp.sqrt(trace**2 / 4 + jnp.sum(hessian**2) / 2))
+
+
+class Moments(NamedTuple):
+    """E[min_q Δ_q] and E[Δ] divided by σ‖∇f‖, with standard errors, `f[S]` for S rates."""
+
+    slope: Array
+    slope_error: Array
+    mean: Array
+    mean_error: Array
+
+
+def objectives(
+    function: Callable[[Array], Array], x: Array, gradient: Array, sigma: Array, key: noise.Key, q: int, samples: int
+) -> Moments:
+    """From `samples` groups of q changes about `x f[d]`, with the same noise at each rate `sigma f[S]`."""
+    value = function(x)
+
+    def sample(index: Array) -> tuple[Array, Array]:
+        words = noise.bits(noise.fold_in(key, index), q * len(x))
+        epsilon = noise.normal(words).astype(x.dtype).reshape(q, len(x))
+        changes = lax.map(lambda rate: (function(x + rate * epsilon) - value) / (rate * gradient), sigma)
+        return changes.min(axis=1), changes.mean(axis=1)
+
+    at_once = min(samples, max(1, _DRAWS_AT_ONCE // (q * len(x))))
+    values = lax.map(sample, jnp.arange(samples), batch_size=at_once)
+    (slope, slope_error), (mean, mean_error) = (
+        (of.mean(axis=0), of.std(axis=0, ddof=1) / np.sqrt(samples)) for of in values
+    )
+    return Moments(slope, slope_error, mean, mean_error)
+
+
+@dataclass(frozen=True)
+class Minima:
+    q: int
+    samples: int
+
+    def compile(self) -> Callable:
+        return compile_for(self.function, _KEY, shape())
+
+    def function(self, key: noise.Key, sigma: Array) -> Array:
+        return simulated_minima(key, self.q, self.samples, sigma)
+
+
+def _value(function: Array, x: Array) -> Array:
+    """Values `f[...]` of `x f[..., d]` under the function of that number, which is data: one program serves all."""
+    return lax.switch(function, [FORMULAS[name].value for name in FUNCTIONS], x)
+
+
+@dataclass(frozen=True)
+class Elites:
+    """The best solution after 0, 1, … `generations` generations of GESMR, `f32[generations + 1, d]`, in one run.
+
+    The run starts from the first population that seed 0 has in the function study at std = 1.
+    """
+
+    dim: int
+    generations: int
+
+    def compile(self) -> Callable:
+        return compile_for(self.elites, _INDEX)
+
+    def elites(self, function: Array) -> Array:
+        problem = Partial(_value, function)
+        ga = GA(controller("GESMR", NUM_CHILDREN), NUM_CHILDREN)
+        key = noise.fold_in(noise.key(2022), 0)
+        population = Function("sphere", self.dim).init(key, NUM_CHILDREN + 1, jnp.float32)
+        start = ga.init(key, population, problem(population))
+        _, history = evolve(ga, problem, start, self.generations, record=_best)
+        return jnp.concatenate([start.best[None], history.extra])
+
+
+def _best(state: State) -> Array:
+    return state.best
+
+
+@dataclass(frozen=True)
+class Objectives:
+    """`Local`, rates and `Moments` at a point `f64[d]`: compiled and run in double precision, whatever the setting.
+
+    The setting is a thread's own, so threads that compute in single precision meanwhile are not disturbed.
+    """
+
+    dim: int
+    q: int
+    samples: int
+    per_decade: int
+
+    def compile(self) -> Callable:
+        with jax.enable_x64(True):
+            compiled = compile_for(self.measure, _INDEX, shape(self.dim, dtype=jnp.float64), _KEY)
+
+        def run(*arguments: Any) -> tuple[Local, np.ndarray, Moments]:
+            with jax.enable_x64(True):
+                return jax.device_get(compiled(*arguments))
+
+        return run
+
+    def measure(self, function: Array, x: Array, key: noise.Key) -> tuple[Local, Array, Moments]:
+        problem = Partial(_value, function)
+        near = local(problem, x)
+        sigma = near.sigma_h * ratios(self.per_decade)
+        return near, sigma, objectives(problem, x, near.gradient, sigma, key, self.q, self.samples)
+
+
+_INDEX = shape(dtype=jnp.int32)
+_KEY = noise.Key(shape(dtype=jnp.uint32), shape(dtype=jnp.uint32))
+
+
+def _key(spec: Spec) -> noise.Key:
+    """Every specification has its own noise."""
+    return jax.device_get(noise.key(int(content_hash(as_json(spec))[:16], 16)))

@@ -1,0 +1,1 @@
+"""What a user calls: minimise a function, or ask and tell."""

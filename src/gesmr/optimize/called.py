@@ -1,0 +1,142 @@
+"""Values by a plain Python function: called here, by workers, or for a whole population at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _checks
+from ..workers import crew_of, described, is_serial, map_of, sendable
+from .options import real_values
+from .space import Space
+
+Outcome = tuple[float, str | None]  # a value, or NaN and what was raised
+
+
+class PlainValues:
+    """A plain Python function of one solution or, `vectorized`, of many, called here or by workers."""
+
+    def __init__(
+        self,
+        fun: Callable,
+        args: tuple,
+        space: Space,
+        *,
+        vectorized: bool = False,
+        workers: Any = None,
+        batch_size: int | None = None,
+        on_error: str = "raise",
+        repeats: int = 1,
+        known: tuple[np.ndarray, Outcome] | None = None,
+        why: str = "",
+    ):
+        self._crew = crew_of(workers)
+        if vectorized and not is_serial(workers):
+            raise ValueError("workers and vectorized exclude each other: fun gets the whole population at once")
+        self._call = _Call(fun, args, space, on_error)
+        if self._crew is None:
+            self._map = map_of(workers)
+        else:
+            self._objective = self._crew.pack(self._call)
+        self._space, self._vectorized, self._batch_size, self._repeats = space, vectorized, batch_size, repeats
+        self._known = known  # a row for which fun has been called already
+        self.errors, self.first_error = 0, None
+        where = "vectorized" if vectorized else f"{self._crew}" if self._crew else "mapped"
+        how = "python" if is_serial(workers) and not vectorized else f"python, {where}"
+        self.path = f"{how} ({why})" if why else how
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        total = np.zeros(len(rows))
+        for _ in range(self._repeats):
+            total += self._once(rows)
+        return total / self._repeats
+
+    def close(self) -> None:
+        """End workers that were started for this alone."""
+        if self._crew is not None and not self._crew.held:
+            self._crew.close()
+
+    def _once(self, rows: np.ndarray) -> np.ndarray:
+        values = np.full(len(rows), np.nan)
+        missing = np.ones(len(rows), bool)
+        if self._known is not None:
+            row, (value, error) = self._known
+            at = np.flatnonzero((rows == row).all(axis=1))[:1]
+            values[at], missing[at] = value, False
+            self._known = None
+            self._note([error] if error is not None and len(at) else [])
+        wanted = rows if missing.all() else rows[missing]
+        values[missing] = self._in_batches(wanted) if self._vectorized else self._one_by_one(wanted)
+        return values
+
+    def _one_by_one(self, rows: np.ndarray) -> np.ndarray:
+        if self._crew is not None:
+            found = self._crew.evaluate(self._objective, rows, forgiving=self._call.on_error == "worst")
+            self._note([found.errors[row] for row in sorted(found.errors)])
+            return found.values
+        outcomes = list(self._map(self._call, rows))
+        if len(outcomes) != len(rows):
+            raise ValueError(f"workers must return one value per candidate, got {len(outcomes)} for {len(rows)}")
+        self._note([error for _, error in outcomes if error is not None])
+        return np.array([value for value, _ in outcomes], np.float64)
+
+    def _in_batches(self, rows: np.ndarray) -> np.ndarray:
+        size = self._batch_size or max(len(rows), 1)
+        parts = [self._call.many(rows[start : start + size]) for start in range(0, len(rows), size)]
+        for values, error in parts:
+            self._note([error] * len(values) if error is not None else [])
+        return np.concatenate([values for values, _ in parts])
+
+    def _note(self, errors: list[str]) -> None:
+        self.errors += len(errors)
+        self.first_error = self.first_error or (errors[0] if errors else None)
+
+
+class _Call:
+    """One evaluation and what it raised. A class, so that it can be sent to other processes."""
+
+    def __init__(self, fun: Callable, args: tuple, space: Space, on_error: str):
+        self.fun, self.args, self.space, self.on_error = fun, args, space, on_error
+        self._sent = False
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state, _sent=True)
+
+    def __call__(self, row: np.ndarray) -> Outcome:
+        try:
+            x = row.copy() if self.space.is_vector else self.space.solution(row)
+            return number(self.fun(x, *self.args)), None
+        except Exception as error:
+            if self.on_error == "raise":
+                if self._sent and (other := sendable(error)) is not error:
+                    raise other from error
+                raise
+            return np.nan, described(error)
+
+    def many(self, rows: np.ndarray) -> tuple[np.ndarray, str | None]:
+        try:
+            values = self.fun(self.space.stacked(rows.copy()), *self.args)
+            return returned(values, len(rows)), None
+        except Exception as error:
+            if self.on_error == "raise":
+                raise
+            return np.full(len(rows), np.nan), described(error)
+
+
+def returned(values: Any, n: int) -> np.ndarray:
+    """What a vectorized function gave for n candidates, as `f64[n]`."""
+    return real_values("what fun returns", values, n, "float64")
+
+
+def number(value: Any) -> float:
+    if isinstance(value, float):
+        return value
+    array = _checks.array("what fun returns", value, "one real number")
+    if array.size != 1 or isinstance(value, bool) or not (array.dtype.kind in "iuf" or _is_float(array.dtype)):
+        raise TypeError(f"fun must return one real number, got {_checks.described(value)}")
+    return float(array.reshape(()))
+
+
+def _is_float(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, jnp.floating)  # bfloat16 and the like
