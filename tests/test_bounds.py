@@ -7,7 +7,7 @@ from scipy import stats
 
 import gesmr
 from gesmr.bounds import Bounds, into, resolve, within
-from refusals import assert_refused
+from helpers.refusals import assert_refused
 
 INF = np.inf
 

@@ -7,7 +7,7 @@ import pytest
 
 import gesmr
 from conftest import CONTROLLERS
-from runs import start
+from helpers.runs import start
 
 T = 10
 

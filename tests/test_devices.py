@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import gesmr
-from refusals import assert_refused
-from runs import start
+from helpers.refusals import assert_refused
+from helpers.runs import start
 
-SCRIPT = Path(__file__).with_name("device_checks.py")
+SCRIPT = Path(__file__).parent / "helpers" / "device_checks.py"
 DEADLINE = 600  # seconds
 CLOSE = 1e-5  # relative, of values that are sums of products
 

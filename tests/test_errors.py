@@ -7,7 +7,7 @@ import pytest
 
 import gesmr
 from gesmr.problems import functions
-from runs import start
+from helpers.runs import start
 
 
 def sphere(x):

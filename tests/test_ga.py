@@ -8,7 +8,7 @@ from scipy import stats
 
 import gesmr
 from gesmr import noise, selection
-from runs import start
+from helpers.runs import start
 
 
 def test_a_generation_is_the_best_of_the_old_and_children_of_the_old():

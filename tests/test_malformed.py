@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from test_optimizer import optimizer, run
 
 import gesmr
 from gesmr.problems import control, datasets, functions, gym, images, networks
 from gesmr.workers import crew_of
-from samples import sample  # noqa: F401 - a fixture
-from test_optimizer import optimizer, run
+from helpers.samples import sample  # noqa: F401 - a fixture
 
 
 class ReachedError(Exception):

@@ -7,7 +7,7 @@ import pytest
 
 import gesmr
 from gesmr import noise
-from runs import start
+from helpers.runs import start
 
 GRID = np.geomspace(1e-3, 1, 10)
 

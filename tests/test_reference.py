@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gesmr
-import reference
-from runs import start
+from helpers import reference
+from helpers.runs import start
 
 T = 20
 

@@ -7,7 +7,7 @@ import pytest
 
 import gesmr
 from gesmr import noise, storage
-from runs import start
+from helpers.runs import start
 
 BFLOAT16 = jnp.dtype(jnp.bfloat16)
 

@@ -1,7 +1,7 @@
-"""Many devices: which they are, and how one run is spread over them.
+"""Many devices: which they are, and how one run is sharded over them.
 
 Between generations every device holds some of the genes of all members. Making children then needs nothing from the
-others: fitness and rates are the same everywhere, so every device selects the same parents, and noise is a function of
+others: fitness and rates are the same replicate, so every device selects the same parents, and noise is a function of
 its place. To be evaluated children must be whole: one exchange (all-to-all) turns some genes of all children into all
 genes of some, and their values, one number each, are gathered. Rows on every device instead would need all parents sent
 to all devices, for each an amount that does not shrink with their number.
@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from . import _checks, noise
 
-SAME = PartitionSpec()  # on every device
+REPLICATED = PartitionSpec()  # on every device
 
 
 def mesh_of(devices: Any) -> Mesh | None:
@@ -59,7 +59,7 @@ def mesh_of(devices: Any) -> Mesh | None:
 
 
 @dataclass(frozen=True)
-class Spread:
+class Shards:
     """One run over the devices of a mesh. Hashable, so that compiled programs can be named by it."""
 
     mesh: Mesh
@@ -85,7 +85,7 @@ class Spread:
 
     def per_gene(self, tree: Any) -> Any:
         """Of what is a number, or one per gene, such as bounds."""
-        return jax.tree.map(lambda x: PartitionSpec(self.axis) if np.ndim(x) else SAME, tree)
+        return jax.tree.map(lambda x: PartitionSpec(self.axis) if np.ndim(x) else REPLICATED, tree)
 
     def batch(self, size: int | None, rows: int) -> int | None:
         """How many of `rows` make a batch of `size` for every device."""
@@ -106,7 +106,7 @@ class Spread:
         """Those this device holds."""
         return noise.Genes(lax.axis_index(self.axis).astype(jnp.uint32) * np.uint32(self.columns), self.num_genes)
 
-    def shared(self, objective: Callable) -> Callable:
+    def sharded(self, objective: Callable) -> Callable:
         """`objective` for rows of which every device holds some genes: each evaluates a share of the rows.
 
         All shares are of one size, the last filled up with copies of the last row.
@@ -124,28 +124,28 @@ class Spread:
 
         return values
 
-    def whole(self, population: Array) -> Array:
+    def gather(self, population: Array) -> Array:
         """All genes, on every device."""
         return lax.all_gather(population, self.axis, axis=1, tiled=True)[:, : self.num_genes]
 
     # to the devices and back
 
-    def population(self, rows: Any, *, donate: bool = False) -> Array:
-        """Rows `f[n, d]` spread over the devices, in memory of their own unless the caller needs them no more."""
+    def shard(self, rows: Any, *, donate: bool = False) -> Array:
+        """Rows `f[n, d]` sharded over the devices, in memory of their own unless the caller needs them no more."""
         return _put(self._padded(rows), NamedSharding(self.mesh, self.by_gene), donate)
 
-    def placed(self, tree: Any) -> Any:
-        """Arrays `[d]` of a pytree spread over the devices as the genes are; numbers stay as they are."""
+    def shard_genes(self, tree: Any) -> Any:
+        """Arrays `[d]` of a pytree sharded over the devices as the genes are; numbers stay as they are."""
         along = NamedSharding(self.mesh, PartitionSpec(self.axis))
         return jax.tree.map(lambda x: _put(self._padded(x), along) if np.ndim(x) else x, tree)
 
-    def everywhere(self, tree: Any) -> Any:
+    def replicate(self, tree: Any) -> Any:
         """The arrays of a pytree on every device."""
-        return everywhere(tree, self.mesh)
+        return replicate(tree, self.mesh)
 
     def row(self, population: Array, index: int) -> np.ndarray:
         """A whole member `f[d]`, in every process."""
-        return np.asarray(_row(population, np.int32(index), NamedSharding(self.mesh, SAME)))[: self.num_genes]
+        return np.asarray(_row(population, np.int32(index), NamedSharding(self.mesh, REPLICATED)))[: self.num_genes]
 
     def rows(self, population: Array) -> np.ndarray | None:
         """All members `f[N+1, d]`, in the first process if there are several; None in the others."""
@@ -171,13 +171,13 @@ class Spread:
         return jnp.pad(x, by_axis) if isinstance(x, jax.Array) else np.pad(x, by_axis)
 
 
-def everywhere(tree: Any, mesh: Mesh) -> Any:
+def replicate(tree: Any, mesh: Mesh) -> Any:
     """The arrays of a pytree on every device."""
-    placed = NamedSharding(mesh, SAME)
+    placed = NamedSharding(mesh, REPLICATED)
     return jax.tree.map(lambda x: _put(x, placed) if isinstance(x, jax.Array | np.ndarray) else x, tree)
 
 
-def spread_seeds(tree: Any, mesh: Mesh, *, donate: bool = False) -> Any:
+def shard_seeds(tree: Any, mesh: Mesh, *, donate: bool = False) -> Any:
     """A pytree of arrays `[S, ...]` over the devices, filled up to as many seeds for each with copies of the last."""
     placed = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
 
@@ -205,30 +205,30 @@ def _moved(x: Array, sharding: NamedSharding) -> Array:
 
 
 @partial(jax.jit, static_argnums=2)
-def _row(population: Array, index: Any, everywhere: NamedSharding) -> Array:
-    return lax.with_sharding_constraint(population[index], everywhere)
+def _row(population: Array, index: Any, replicate: NamedSharding) -> Array:
+    return lax.with_sharding_constraint(population[index], replicate)
 
 
 # several processes
 
 
-def is_first(spread: Spread | None) -> bool:
+def is_first(shards: Shards | None) -> bool:
     """Whether this process is the one of a run that writes and prints."""
-    return spread is None or jax.process_index() == 0
+    return shards is None or jax.process_index() == 0
 
 
 def _processes(mesh: Mesh) -> int:
     return len({device.process_index for device in mesh.devices.flat})
 
 
-def agreed(value: float, spread: Spread | None) -> float:
+def broadcast(value: float, shards: Shards | None) -> float:
     """What the first process has for `value`: clocks differ, and decisions must not."""
-    if spread is None or spread.processes == 1:
+    if shards is None or shards.processes == 1:
         return value
     return float(_broadcast(np.float64(value).view(np.uint64)).view(np.float64))
 
 
-def agreed_integer(value: int, mesh: Mesh) -> int:
+def broadcast_integer(value: int, mesh: Mesh) -> int:
     """What the first process has for an integer below 2⁶⁴."""
     return value if _processes(mesh) == 1 else int(_broadcast(np.uint64(value)))
 

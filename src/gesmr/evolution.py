@@ -13,7 +13,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import Partial
 
 from . import _checks, noise
-from .devices import SAME, Spread, everywhere, mesh_of, spread_seeds
+from .devices import REPLICATED, Shards, mesh_of, replicate, shard_seeds
 from .ga import GA, State, check_state
 from .storage import is_narrow, on_wide, packed, unpacked
 
@@ -56,7 +56,7 @@ def evolve(
 
     `devices` spreads the run: a number of devices, "all", a list of them or a `jax.sharding.Mesh` of one axis. Of many
     runs every device computes some. Of a single run every device makes and evaluates a share of the children,
-    `batch_size` at a time; the population is then spread by genes, and returned so if their number can be divided by
+    `batch_size` at a time; the population is then sharded by genes, and returned so if their number can be divided by
     that of the devices.
 
     `keyed=True` is for a random objective, which is called as `objective(candidates, key)`, with a `noise.Key` of each
@@ -86,13 +86,13 @@ def evolve(
             return jax.vmap(lambda *one: run(ga, objective, *one, *options))(state.population, rest)
         return run(ga, objective, state.population, rest, *options)
     if state.fitness.ndim == 2:
-        population, rest = spread_seeds((state.population, rest), mesh, donate=donate)
-        ga, objective = everywhere((ga, as_pytree(objective)), mesh)
+        population, rest = shard_seeds((state.population, rest), mesh, donate=donate)
+        ga, objective = replicate((ga, as_pytree(objective)), mesh)
         return _evolve_seeds(ga, objective, population, rest, *options, mesh, state.fitness.shape[0])
-    spread = Spread(mesh, state.population.shape[1])
-    population, bounds = spread.population(state.population, donate=donate), spread.placed(ga.bounds)
-    ga, objective, rest = spread.everywhere((dataclasses.replace(ga, bounds=None), as_pytree(objective), rest))
-    return _evolve_children(ga, bounds, objective, population, rest, *options, spread)
+    shards = Shards(mesh, state.population.shape[1])
+    population, bounds = shards.shard(state.population, donate=donate), shards.shard_genes(ga.bounds)
+    ga, objective, rest = shards.replicate((dataclasses.replace(ga, bounds=None), as_pytree(objective), rest))
+    return _evolve_children(ga, bounds, objective, population, rest, *options, shards)
 
 
 def check_run(ga: Any, objective: Any, state: Any, generations: Any) -> None:
@@ -119,19 +119,19 @@ def _run(
     record: Callable[[State], Any] | None,
     batch_size: int | None,
     keyed: bool,
-    spread: Spread | None = None,
+    shards: Shards | None = None,
 ) -> tuple[State, History]:
     """The loop; on many devices every one of them runs it, on the genes it holds."""
-    dtype, genes = population.dtype, None if spread is None else spread.genes
+    dtype, genes = population.dtype, None if shards is None else shards.genes
 
     def valued(state: State) -> Objective:
         """The objective of the generation that follows `state`."""
         key = noise.fold_in(state.key, OBJECTIVE, state.generation)
         values = on_wide((lambda candidates: objective(candidates, key)) if keyed else objective, dtype)
-        return values if spread is None else spread.shared(values)
+        return values if shards is None else shards.sharded(values)
 
     def visible(state: State) -> State:
-        members = state.population if spread is None else spread.whole(state.population)
+        members = state.population if shards is None else shards.gather(state.population)
         return state._replace(population=unpacked(members, dtype))
 
     def generation(state: State, _) -> tuple[State, History]:
@@ -192,18 +192,18 @@ def _run_children(
     record: Callable[[State], Any] | None,
     batch_size: int | None,
     keyed: bool,
-    spread: Spread,
+    shards: Shards,
 ) -> tuple[State, History]:
-    """One run on many devices; `ga` comes without its bounds, which are spread."""
+    """One run on many devices; `ga` comes without its bounds, which are sharded."""
 
     def part(ga: GA, bounds: Any, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
-        ga, size = dataclasses.replace(ga, bounds=bounds), spread.batch(batch_size, ga.num_children)
-        return _run(ga, objective, population, rest, generations, record, size, keyed, spread)
+        ga, size = dataclasses.replace(ga, bounds=bounds), shards.batch(batch_size, ga.num_children)
+        return _run(ga, objective, population, rest, generations, record, size, keyed, shards)
 
-    specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME
-    final = State(SAME, SAME, spread.by_gene, SAME, SAME), SAME  # type: ignore[arg-type]
-    state, history = spread.map(part, specs, final)(ga, bounds, objective, population, rest)
-    return state._replace(population=state.population[:, : spread.num_genes]), history
+    specs = REPLICATED, shards.per_gene(bounds), REPLICATED, shards.by_gene, REPLICATED
+    final = State(REPLICATED, REPLICATED, shards.by_gene, REPLICATED, REPLICATED), REPLICATED  # type: ignore[arg-type]
+    state, history = shards.map(part, specs, final)(ga, bounds, objective, population, rest)
+    return state._replace(population=state.population[:, : shards.num_genes]), history
 
 
 def _run_seeds(
@@ -218,7 +218,7 @@ def _run_seeds(
     mesh: Mesh,
     seeds: int,
 ) -> tuple[State, History]:
-    """Many runs on many devices, some on each. All but the populations is known everywhere afterwards."""
+    """Many runs on many devices, some on each. All but the populations is known replicate afterwards."""
     by_seed = PartitionSpec(mesh.axis_names[0])
 
     def part(ga: GA, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
@@ -227,10 +227,12 @@ def _run_seeds(
 
         return jax.vmap(one)(population, rest)
 
-    many = jax.shard_map(part, mesh=mesh, in_specs=(SAME, SAME, by_seed, by_seed), out_specs=by_seed, check_vma=False)
+    many = jax.shard_map(
+        part, mesh=mesh, in_specs=(REPLICATED, REPLICATED, by_seed, by_seed), out_specs=by_seed, check_vma=False
+    )
     state, history = jax.tree.map(lambda x: x[:seeds], many(ga, objective, population, rest))
     small = state._replace(population=None), history
-    rest, history = lax.with_sharding_constraint(small, NamedSharding(mesh, SAME))
+    rest, history = lax.with_sharding_constraint(small, NamedSharding(mesh, REPLICATED))
     return rest._replace(population=state.population), history
 
 

@@ -76,7 +76,7 @@ def _restore(optimizer: Optimizer, meta: dict[str, Any], arrays: "_Arrays") -> N
     ga, key = checked.ga(progress.run), checked.key(progress.run)
     members = checked.members(progress.run)
     rows = _population(arrays, checked, members)
-    population = jnp.asarray(rows) if optimizer._spread is None else optimizer._spread.population(rows)
+    population = jnp.asarray(rows) if optimizer._shards is None else optimizer._shards.shard(rows)
     optimizer._ga, optimizer._progress = ga, progress
     optimizer._record = Record()
     optimizer._record.add(*(arrays.get(f"history.{name}", (progress.nit,), kind) for name, kind in _HISTORY.items()))

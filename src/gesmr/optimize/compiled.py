@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array, lax
 
 from .. import noise
-from ..devices import SAME, Spread
+from ..devices import REPLICATED, Shards
 from ..evolution import OBJECTIVE, evaluate_children
 from ..ga import GA, Proposal, State
 from ..generation import learn, mean_log_rate
@@ -60,13 +60,13 @@ def _run(
     pool: int,
     batch_size: int | None,
     length: int,
-    spread: Spread | None = None,
+    shards: Shards | None = None,
 ) -> Chunk:
     """Up to `rules.generations` generations from the state `rest` with `population`, whose memory is reused.
 
-    On many devices every one of them runs this on the genes it holds (`_run_spread`).
+    On many devices every one of them runs this on the genes it holds (`_run_sharded`).
     """
-    genes = None if spread is None else spread.genes
+    genes = None if shards is None else shards.genes
 
     def unfinished(chunk: Chunk, ahead: int = 1) -> Array:
         """Whether another `ahead` generations will be run, whatever they find; but for the target."""
@@ -78,7 +78,7 @@ def _run(
         state, counts, done = chunk.state, chunk.counts, chunk.generations
         proposal = ga.ask(state, genes)
         key = _random_key(objective, state.key, OBJECTIVE, state.generation)
-        valued = _valued(objective, key, spread)
+        valued = _valued(objective, key, shards)
         values = evaluate_children(valued, proposal.population, batch_size)
         parents, elite = _again(valued, state, proposal, reevaluate, pool)
         log_rate = mean_log_rate(ga, state)
@@ -104,7 +104,7 @@ def _run(
     return chunk._replace(state=chunk.state._replace(population=last))
 
 
-def _run_spread(
+def _run_sharded(
     ga: GA,
     bounds: Any,
     objective: Compiled,
@@ -116,36 +116,42 @@ def _run_spread(
     pool: int,
     batch_size: int | None,
     length: int,
-    spread: Spread,
+    shards: Shards,
 ) -> Chunk:
-    """`_run` on many devices; `ga` comes without its bounds, which are spread."""
-    options = reevaluate, pool, spread.batch(batch_size, ga.num_children), length, spread
+    """`_run` on many devices; `ga` comes without its bounds, which are sharded."""
+    options = reevaluate, pool, shards.batch(batch_size, ga.num_children), length, shards
 
     def part(
         ga: GA, bounds: Any, objective: Compiled, population: Array, rest: State, counts: Counts, rules: Rules
     ) -> Chunk:
         return _run(dataclasses.replace(ga, bounds=bounds), objective, population, rest, counts, rules, *options)
 
-    specs = SAME, spread.per_gene(bounds), SAME, spread.by_gene, SAME, SAME, SAME
-    ended = Chunk(State(SAME, SAME, spread.by_gene, SAME, SAME), SAME, SAME, SAME, SAME)  # type: ignore[arg-type]
-    return spread.map(part, specs, ended)(ga, bounds, objective, population, rest, counts, rules)
+    specs = REPLICATED, shards.per_gene(bounds), REPLICATED, shards.by_gene, REPLICATED, REPLICATED, REPLICATED
+    ended = Chunk(
+        State(REPLICATED, REPLICATED, shards.by_gene, REPLICATED, REPLICATED),
+        REPLICATED,
+        REPLICATED,
+        REPLICATED,
+        REPLICATED,
+    )  # type: ignore[arg-type]
+    return shards.map(part, specs, ended)(ga, bounds, objective, population, rest, counts, rules)
 
 
 def _first_values(
-    objective: Compiled, rows: Array, key: noise.Key, batch_size: int | None, spread: Spread | None = None
+    objective: Compiled, rows: Array, key: noise.Key, batch_size: int | None, shards: Shards | None = None
 ) -> Array:
     """Values of a first population `f[n, d]`."""
     key_of_draws = _random_key(objective, key, _BEFORE_THE_FIRST, 0)
     n = rows.shape[0]
-    if spread is None:
+    if shards is None:
         size = None if batch_size is None else min(batch_size, n)
         return evaluate_children(_valued(objective, key_of_draws, None), packed(rows), size, first=0)
 
     def part(objective: Compiled, rows: Array, key: Array | None) -> Array:
-        valued = _valued(objective, key, spread)
-        return evaluate_children(valued, packed(rows), spread.batch(batch_size, n), first=0)
+        valued = _valued(objective, key, shards)
+        return evaluate_children(valued, packed(rows), shards.batch(batch_size, n), first=0)
 
-    return spread.map(part, (SAME, spread.by_gene, SAME), SAME)(objective, rows, key_of_draws)
+    return shards.map(part, (REPLICATED, shards.by_gene, REPLICATED), REPLICATED)(objective, rows, key_of_draws)
 
 
 class Programs:
@@ -153,7 +159,7 @@ class Programs:
 
     def __init__(self):
         self.run = _jit(_run, static_argnums=(6, 7, 8, 9), donate_argnums=2)
-        self.run_spread = _jit(_run_spread, static_argnums=(7, 8, 9, 10, 11), donate_argnums=3)
+        self.run_sharded = _jit(_run_sharded, static_argnums=(7, 8, 9, 10, 11), donate_argnums=3)
         self.first_values = _jit(_first_values, static_argnums=(3, 4))
 
 
@@ -170,9 +176,9 @@ def programs(code: Code) -> Programs:
     return _kept(code) if code.is_known else Programs()
 
 
-def _valued(objective: Compiled, key: Array | None, spread: Spread | None) -> Callable[[Array], Array]:
+def _valued(objective: Compiled, key: Array | None, shards: Shards | None) -> Callable[[Array], Array]:
     valued = partial(objective, key=key)
-    return valued if spread is None else spread.shared(valued)
+    return valued if shards is None else shards.sharded(valued)
 
 
 def _again(

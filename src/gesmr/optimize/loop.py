@@ -14,7 +14,7 @@ import numpy as np
 from .. import _checks
 from .._locks import alone
 from .._signals import Interrupts, uninterrupted
-from ..devices import Spread, agreed, is_first
+from ..devices import Shards, broadcast, is_first
 from . import archive, checkpoint
 from .optimizer import Optimizer
 from .options import Setup
@@ -91,7 +91,7 @@ def resumed(
     kept: Checkpoint,
     found: Content,
     compiled: bool,
-    spread: Spread | None,
+    shards: Shards | None,
     *,
     any_seed: bool,
 ) -> Optimizer:
@@ -102,7 +102,7 @@ def resumed(
     if is_compiled(found) != compiled:
         was, now = ("compiled", "called") if is_compiled(found) else ("called", "compiled")
         raise archive.CheckpointError(f"{kept.path} is of another run: fun was {was}, now it is {now}")
-    optimizer = Optimizer._of(checked, limits, spread)
+    optimizer = Optimizer._of(checked, limits, shards)
     checkpoint.restore(optimizer, *found, kept.path)
     return optimizer
 
@@ -163,7 +163,7 @@ class Watch:
 
     def run(self, optimizer: Optimizer, step: Step, interrupts: Interrupts) -> Any:
         self._saved_at = self._told_at = optimizer._progress.nit
-        several = optimizer._spread is not None and optimizer._spread.processes > 1
+        several = optimizer._shards is not None and optimizer._shards.processes > 1
         interrupts.patient = step.short
         try:
             while not optimizer.stop():
@@ -182,14 +182,14 @@ class Watch:
             raise
         self._save(optimizer)
         result = optimizer.result
-        if self._disp and is_first(optimizer._spread):
+        if self._disp and is_first(optimizer._shards):
             print(f"{result.message} Best value {result.fun:.6g} after {result.nit} generations.", flush=True)
         return result
 
     def _between(self, optimizer: Optimizer) -> None:
-        progress, spread = optimizer._progress, optimizer._spread
+        progress, shards = optimizer._progress, optimizer._shards
         now = time.monotonic()
-        if self._disp and is_first(spread) and now - self._shown >= 1.0:
+        if self._disp and is_first(shards) and now - self._shown >= 1.0:
             self._shown = now
             print(f"generation {progress.nit}: best value {optimizer._setup.sign * progress.best:.6g}", flush=True)
         if self._callbacks:
@@ -198,7 +198,7 @@ class Watch:
         if kept is None:
             return
         due = kept.every is not None and progress.nit - self._saved_at >= kept.every
-        if due or (kept.seconds is not None and agreed(now - self._saved, spread) >= kept.seconds):
+        if due or (kept.seconds is not None and broadcast(now - self._saved, shards) >= kept.seconds):
             self._save(optimizer)
 
     def _tell(self, optimizer: Optimizer) -> None:
@@ -207,12 +207,12 @@ class Watch:
         glance["recent"] = optimizer._record.since(self._told_at)
         self._told_at = optimizer._progress.nit
         enough = False
-        for callback in self._callbacks if is_first(optimizer._spread) else ():
+        for callback in self._callbacks if is_first(optimizer._shards) else ():
             try:
                 callback(glance)
             except StopIteration:
                 enough = True
-        if agreed(enough, optimizer._spread):
+        if broadcast(enough, optimizer._shards):
             optimizer._progress.events["callback"] = True
 
     def _save(self, optimizer: Optimizer) -> None:

@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from .. import _checks
 from .._signals import Interrupts
-from ..devices import Spread, agreed_integer, mesh_of
+from ..devices import Shards, broadcast_integer, mesh_of
 from ..workers import crew_of, is_serial
 from . import objective as evaluate
 from . import options as setup
@@ -91,13 +91,13 @@ def minimize(
             by default GESMR with the settings docs/why.md recommends. "GESMR" is the paper's.
         truncation: the share of members that may become parents: 0.2, or the paper's 0.5 if a controller is given.
         init: members of the first population, or a pair of such and their values. The rest is drawn.
-        init_std: spread of the drawn members around x0, a number or one for each variable; 1 by default, and all over
+        init_std: shards of the drawn members around x0, a number or one for each variable; 1 by default, and all over
             the range where a variable has one. If given for each variable, mutations are in these units.
         rng, seed: an integer, a numpy Generator or a jax key; `result.seed` repeats a run.
         dtype: float32 or float64; by default that of x0, and JAX's default for a compiled function. bfloat16 stores
             the population so, in half the memory; fun and all arithmetic have single precision.
         restarts: how often to begin anew when `patience` has run out, `restart_popsize` "keep" or "double".
-        devices: over which the children of a compiled run are spread: a number, "all", a list of jax devices or a
+        devices: over which the children of a compiled run are shards: a number, "all", a list of jax devices or a
             `jax.sharding.Mesh` of one axis. batch_size counts for each of them.
 
     When it ends (the first that comes; 1000 generations if nothing is said)
@@ -135,13 +135,13 @@ def minimize(
         if mesh is not None and not how.compiled:
             message = "devices are for a compiled JAX function; fun is called in Python, where workers can be given"
             raise ValueError(message)
-        spread = None if mesh is None else Spread(mesh, checked.space.dim)
+        shards = None if mesh is None else Shards(mesh, checked.space.dim)
         if kept is None or found is None:
-            optimizer = Optimizer._of(checked, limits, spread)
+            optimizer = Optimizer._of(checked, limits, shards)
         else:
             any_seed = rng is None and seed is None
-            optimizer = resumed(checked, limits, kept, found, how.compiled, spread, any_seed=any_seed)
-        optimizer._path = how.path if spread is None else f"{how.path}, devices: {spread.count}"
+            optimizer = resumed(checked, limits, kept, found, how.compiled, shards, any_seed=any_seed)
+        optimizer._path = how.path if shards is None else f"{how.path}, devices: {shards.count}"
         with nullcontext() if how.compiled else closing(objective):
             step: Step
             if how.compiled:
@@ -159,9 +159,9 @@ _SETUP = ("bounds", "popsize", "controller", "truncation", "rng", "seed", "init"
 
 def _agree(mesh: Mesh, resumed: bool, rng: Any, seed: Any) -> Any:
     """One seed for all processes; complains if not all of them see the checkpoint that some do."""
-    if agreed_integer(resumed, mesh) != resumed:
+    if broadcast_integer(resumed, mesh) != resumed:
         raise FileNotFoundError("checkpoint must be on a file system that all processes see")
-    return agreed_integer(setup._seed(None, None), mesh) if rng is None and seed is None else rng
+    return broadcast_integer(setup._seed(None, None), mesh) if rng is None and seed is None else rng
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ from jax import Array
 
 from .. import _checks, _provenance
 from .._signals import uninterrupted
-from ..devices import Spread, agreed, is_first
+from ..devices import Shards, broadcast, is_first
 from ..ga import Proposal
 from ..generation import advance, first_state, propose
 from . import archive, stopping
@@ -79,14 +79,14 @@ class Optimizer:
         self._start(checked, Limits(maxiter, maxfun, maxtime, target, patience))
 
     @classmethod
-    def _of(cls, checked: Setup, limits: Limits, spread: Spread | None = None) -> "Optimizer":
+    def _of(cls, checked: Setup, limits: Limits, shards: Shards | None = None) -> "Optimizer":
         optimizer = cls.__new__(cls)
-        optimizer._start(checked, limits, spread)
+        optimizer._start(checked, limits, shards)
         return optimizer
 
-    def _start(self, checked: Setup, limits: Limits, spread: Spread | None = None) -> None:
+    def _start(self, checked: Setup, limits: Limits, shards: Shards | None = None) -> None:
         self._setup = checked
-        self._spread = spread  # over many devices, if compiled generations are
+        self._shards = shards  # over many devices, if compiled generations are
         self._progress = Progress()
         self._record = Record()
         self._champion: tuple[float, np.ndarray] | None = None  # the best of earlier runs, before a restart
@@ -113,7 +113,7 @@ class Optimizer:
     def _begin_run(self, run: int) -> None:
         checked = self._setup
         self._ga = checked.ga(run)
-        population, known = checked.first_population(run, self._spread)
+        population, known = checked.first_population(run, self._shards)
         values = np.full(len(known), np.nan, checked.space.wide)
         if run == 0 and checked.init_values is not None:
             values[known] = checked.init_values
@@ -213,7 +213,7 @@ class Optimizer:
         """The step from a valued first population: the same program as any other, told to learn nothing."""
         state, rates = first_state(self._ga, self._setup.key(self._progress.run), fitness, self._setup.space.dim)
         self._progress.best, self._progress.elite_count = float(np.min(np.asarray(state.fitness))), 1
-        if self._spread is not None:  # compiled generations follow
+        if self._shards is not None:  # compiled generations follow
             self._phase = Ran(state._replace(population=population))
             return
         children, dtype, reevaluate = self._ga.num_children, fitness.dtype, self._setup.reevaluate
@@ -258,7 +258,7 @@ class Optimizer:
 
     def stop(self) -> dict[str, Any]:
         """Reasons to stop, by name: empty while there are none."""
-        self._progress.seconds = agreed(time.monotonic() - self._clock, self._spread)
+        self._progress.seconds = broadcast(time.monotonic() - self._clock, self._shards)
         first = isinstance(self._phase, First)
         if first and self._progress.run == 0:  # nothing is known before the first population is
             return dict(self._progress.events)
@@ -278,7 +278,7 @@ class Optimizer:
             # Of values that are noise in part the lowest is the luckiest: the elite's is the mean of several.
             elite = self._setup.reevaluate != "none" and int(phase.state.generation) > 0
             at = 0 if elite else int(np.argmin(values))
-        row = np.array(population[at]) if self._spread is None else self._spread.row(population, at)
+        row = np.array(population[at]) if self._shards is None else self._shards.row(population, at)
         found = float(values[at]), row.astype(self._setup.space.wide, copy=False)
         return min(found, self._champion, key=lambda pair: pair[0]) if self._champion else found
 
@@ -296,10 +296,10 @@ class Optimizer:
             else:
                 population, fitness = phase.state.population, np.asarray(phase.state.fitness)
                 controller = phase.state.controller
-                if self._spread is not None:  # here, where arithmetic is simple
+                if self._shards is not None:  # here, where arithmetic is simple
                     controller = jax.tree.map(jnp.asarray, jax.device_get(controller))
                 rates = np.exp(np.asarray(self._ga.controller.log_rates(controller)))
-            members = None if self._spread is not None and self._spread.processes > 1 else self._members(population)
+            members = None if self._shards is not None and self._shards.processes > 1 else self._members(population)
             result.update(
                 population=None if members is None else space.stacked(members),
                 population_fitness=checked.sign * fitness,
@@ -316,7 +316,7 @@ class Optimizer:
 
     def _members(self, population: Array) -> Any:
         """All members `f[N+1, d]`; of a run in several processes only the first gets them."""
-        return np.asarray(population) if self._spread is None else self._spread.rows(population)
+        return np.asarray(population) if self._shards is None else self._shards.rows(population)
 
     def _glance(self, stop: dict[str, Any]) -> Any:
         """What is cheap to know: what a callback gets."""
@@ -346,7 +346,7 @@ class Optimizer:
 
         path = _checks.file("path", path)
         content = checkpoint.snapshot(self)
-        if is_first(self._spread):
+        if is_first(self._shards):
             archive.write(path, *content)
 
     @classmethod

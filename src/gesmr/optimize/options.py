@@ -12,7 +12,7 @@ from jax import Array
 
 from .. import _checks, controllers, noise, storage
 from ..bounds import FARTHEST, Bounds, into, is_bounded_everywhere, resolve, within
-from ..devices import SAME, Spread
+from ..devices import REPLICATED, Shards
 from ..ga import GA
 from . import space as spaces
 from .space import Space, cast, precision
@@ -60,16 +60,16 @@ class Setup:
     def key(self, run: int) -> noise.Key:
         return _key(np.uint32(self.seed & 0xFFFFFFFF), np.uint32(self.seed >> 32), np.uint32(run))
 
-    def first_population(self, run: int, spread: Spread | None = None) -> tuple[Array, np.ndarray]:
+    def first_population(self, run: int, shards: Shards | None = None) -> tuple[Array, np.ndarray]:
         """Members `f[N+1, d]` of a run's first population, and which of them have a value already."""
         given = [] if run else [rows for rows in (self.init, self.x0[None]) if rows is not None]
         head = np.concatenate(given)[: self.members(run)] if given else np.empty((0, self.space.dim), self.x0.dtype)
         with precision(self.space.dtype):
             around, size = (self.x0, self.init_std, self.bounds), (self.members(run), self.space.dtype)
-            if spread is None:
+            if shards is None:
                 population = _draw(self.key(run), head, *around, *size)
             else:
-                population = _draw_spread(self.key(run), head, around, *size, spread)
+                population = _draw_sharded(self.key(run), head, around, *size, shards)
         known = np.zeros(self.members(run), bool)
         if run == 0 and self.init_values is not None:
             known[: len(self.init_values)] = True
@@ -181,15 +181,15 @@ def _rows(
 _draw = partial(jax.jit, static_argnums=(5, 6))(_rows)
 
 
-def _draw_spread(key: noise.Key, head: np.ndarray, around: tuple, members: int, dtype: str, spread: Spread) -> Array:
+def _draw_sharded(key: noise.Key, head: np.ndarray, around: tuple, members: int, dtype: str, shards: Shards) -> Array:
     """`_rows` on many devices, of the variables that each holds."""
 
     def part(key: noise.Key, head: Array, around: tuple) -> Array:
         x0, std, bounds = around
-        return _rows(key, head, x0, std, bounds, members, dtype, spread.genes.first)
+        return _rows(key, head, x0, std, bounds, members, dtype, shards.genes.first)
 
-    draw = jax.jit(spread.map(part, (SAME, spread.by_gene, spread.per_gene(around)), spread.by_gene))
-    return draw(spread.everywhere(key), spread.population(head), spread.placed(around))
+    draw = jax.jit(shards.map(part, (REPLICATED, shards.by_gene, shards.per_gene(around)), shards.by_gene))
+    return draw(shards.replicate(key), shards.shard(head), shards.shard_genes(around))
 
 
 def _seed(rng: Any, seed: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import noise
 from .._signals import uninterrupted
-from ..devices import agreed
+from ..devices import broadcast
 from ..evolution import batch_sizes
 from ..generation import first_state
 from . import compiled
@@ -89,10 +89,10 @@ class CompiledStep:
         self._ready: tuple[int, Compiled, compiled.Programs] | None = None  # for so many children
         self._chunk = chunk
         self._every = kept.every if kept is not None else None
-        self._spread, self._bounds = optimizer._spread, None
-        if self._spread is not None:
+        self._shards, self._bounds = optimizer._shards, None
+        if self._shards is not None:
             with precision(optimizer._setup.space.dtype):
-                self._bounds = self._spread.placed(optimizer._setup.bounds)
+                self._bounds = self._shards.shard_genes(optimizer._setup.bounds)
         self._length = max(_USUAL_CHUNK, self._chunk or 0)  # of the record: one program for shorter chunks too
         self._next = 8  # generations of the next chunk; more once we know how long they take
 
@@ -106,10 +106,10 @@ class CompiledStep:
 
     def _compiled(self, rows: int, *others: int) -> Compiled:
         """The objective for so many `rows` in batches, and for so many `others` at once."""
-        if self._spread is None:
+        if self._shards is None:
             return self._function.compiled(batch_sizes(rows, self._batch(rows)) | {*others})
-        sizes = batch_sizes(rows, self._spread.batch(self._batch_size, rows)) | {*others}
-        return self._spread.everywhere(self._function.compiled(map(self._spread.share, sizes)))
+        sizes = batch_sizes(rows, self._shards.batch(self._batch_size, rows)) | {*others}
+        return self._shards.replicate(self._function.compiled(map(self._shards.share, sizes)))
 
     def _batch(self, rows: int) -> int | None:
         return None if self._batch_size is None else min(self._batch_size, rows)
@@ -140,15 +140,15 @@ class CompiledStep:
         checked = self._optimizer._setup
         with precision(checked.space.dtype):
             rows = jnp.asarray(row[None], checked.space.dtype)
-            there = rows if self._spread is None else self._spread.population(rows)
+            there = rows if self._shards is None else self._shards.shard(rows)
             return float(self._values(there, checked.key(0))[0])
 
     def _values(self, rows: jax.Array, key: noise.Key) -> np.ndarray:
         """Of rows `f[n, d]` that are no children."""
         objective = self._compiled(rows.shape[0])
         first_values = compiled.programs(objective.code).first_values
-        there = key if self._spread is None else self._spread.everywhere(key)
-        return np.asarray(first_values(objective, rows, there, self._batch_size, self._spread))
+        there = key if self._shards is None else self._shards.replicate(key)
+        return np.asarray(first_values(objective, rows, there, self._batch_size, self._shards))
 
     def _generations(self) -> None:
         optimizer, limits = self._optimizer, self._optimizer._limits
@@ -171,12 +171,12 @@ class CompiledStep:
         rest = state._replace(population=None)  # type: ignore[arg-type]
         options = checked.reevaluate, pool, self._batch(children), self._length
         with uninterrupted():
-            if self._spread is None:
+            if self._shards is None:
                 ran = programs.run(optimizer._ga, objective, state.population, rest, counts, rules, *options)
             else:
-                ga, rest = self._spread.everywhere((dataclasses.replace(optimizer._ga, bounds=None), rest))
+                ga, rest = self._shards.replicate((dataclasses.replace(optimizer._ga, bounds=None), rest))
                 data = objective, state.population, rest, counts, rules
-                ran = programs.run_spread(ga, self._bounds, *data, *options, self._spread)
+                ran = programs.run_sharded(ga, self._bounds, *data, *options, self._shards)
             optimizer._phase = Ran(ran.state)
             (best, stale, blind, elite_count), n, elite, log_rate = jax.device_get(ran[1:])
             n = int(n)
@@ -185,7 +185,7 @@ class CompiledStep:
             progress.nit, progress.nfev = progress.nit + n, progress.nfev + cost * n
             progress.best, progress.stale, progress.blind = float(best), int(stale), int(blind)
             progress.elite_count = int(elite_count)
-        self._adapt(n, agreed(time.monotonic() - start, self._spread))
+        self._adapt(n, broadcast(time.monotonic() - start, self._shards))
 
     def _room(self, cost: int) -> int:
         """How many generations the next chunk may have."""

@@ -14,10 +14,11 @@ import pytest
 
 import gesmr
 from gesmr.problems import control, gym, networks
-from refusals import assert_refused
+from helpers.refusals import assert_refused
 
-HERE = Path(__file__).parent
-LINE = "small_environments:Line-v0"
+HERE = Path(__file__).parents[1]
+SMALL = "helpers.small_environments"
+LINE = f"{SMALL}:Line-v0"
 GYMNASIUM = {
     "cartpole": "CartPole-v1",
     "pendulum": "Pendulum-v1",
@@ -120,7 +121,7 @@ def test_episodes_end():
 @pytest.mark.parametrize("name", ["Parts", "Numbers", "Switches"])
 def test_spaces_of_parts_and_numbers(name):
     """The environments complain about actions that are not theirs."""
-    problem = get(f"small_environments:{name}-v0", hidden=4)
+    problem = get(f"{SMALL}:{name}-v0", hidden=4)
     assert (problem.num_observations, problem.actions.outputs) == {
         "Parts": (3, 5), "Numbers": (2, 2), "Switches": (2, 8)}[name]  # fmt: skip
     values = {problem(x) for x in problem.init(0, 8) * 10}
@@ -193,7 +194,7 @@ def test_environments_are_closed_at_exit(tmp_path):
     script = textwrap.dedent("""
         import sys
         from gesmr.problems import gym
-        problem = gym.get("small_environments:Line-v0", closed=sys.argv[1])
+        problem = gym.get("helpers.small_environments:Line-v0", closed=sys.argv[1])
         problem(problem.x0)
     """)
     path = tmp_path / "closed"
@@ -233,9 +234,9 @@ REFUSALS = {
     "an unknown name": (lambda: get("CartPoll-v1"), ValueError, ["name", "CartPoll", "CartPole"]),
     "an unknown version": (lambda: get("CartPole-v9"), ValueError, ["name", "v9"]),
     "an unknown module": (lambda: get("no_such_module:Line-v0"), ValueError, ["name", "no_such_module"]),
-    "observations without a length": (lambda: get("small_environments:Words-v0"), ValueError, ["Words-v0", "Sequence"]),
-    "actions in a tuple": (lambda: get("small_environments:Pairs-v0"), ValueError, ["Pairs-v0", "actions", "Tuple"]),
-    "no time limit": (lambda: get("small_environments:Endless-v0"), ValueError, ["max_steps", "Endless-v0"]),
+    "observations without a length": (lambda: get(f"{SMALL}:Words-v0"), ValueError, ["Words-v0", "Sequence"]),
+    "actions in a tuple": (lambda: get(f"{SMALL}:Pairs-v0"), ValueError, ["Pairs-v0", "actions", "Tuple"]),
+    "no time limit": (lambda: get(f"{SMALL}:Endless-v0"), ValueError, ["max_steps", "Endless-v0"]),
     "a longer time limit": (lambda: get(max_steps=9), ValueError, ["max_steps", "from 1 to 8", "9"]),
     "numbers that are drawn": (lambda: get("Pendulum-v1", sample=True), ValueError, ["sample", "Pendulum-v1"]),
     "no episodes": (lambda: get(episodes=0), ValueError, ["episodes", "0"]),

@@ -28,7 +28,7 @@ from gesmr.lab.studies import STUDIES, Selection, as_json, content_hash
 from gesmr.lab.studies.functions.results import Row, Variant, load
 from gesmr.lab.studies.functions.runs import Cost, Run, RunGroup, kept_generations, summary
 from gesmr.problems import functions
-from studies import made_up_group
+from helpers.studies import made_up_group
 
 STUDY = STUDIES["functions"]
 QUIET = Console(quiet=True)

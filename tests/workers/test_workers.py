@@ -21,12 +21,12 @@ import numpy as np
 import pytest
 
 import gesmr
-import misbehaving
 from gesmr.optimize import space
 from gesmr.optimize.called import PlainValues
 from gesmr.workers import Pool, crew
-from misbehaving import BAD, asleep, sphere
-from refusals import assert_refused
+from helpers import misbehaving
+from helpers.misbehaving import BAD, asleep, sphere
+from helpers.refusals import assert_refused
 
 ROWS = np.arange(40.0).reshape(20, 2)  # the bad one is the eighth
 SPHERES = np.sum(ROWS**2, axis=1)
@@ -398,7 +398,7 @@ def test_executors_survive_exceptions_that_cannot_be_sent():
 
 def lines_to_copy():
     """What the ways of docs/workers.md start with."""
-    page = Path(__file__).parents[1] / "docs" / "workers.md"
+    page = Path(__file__).parents[2] / "docs" / "workers.md"
     return re.findall(r"^```py\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
 
 
@@ -561,7 +561,7 @@ def test_nothing_is_left_behind(tmp_path, workers, way):
 @pytest.mark.slow
 def test_a_script_that_would_start_workers_in_workers_gets_one_clear_error(tmp_path):
     source = "import gesmr\nfrom misbehaving import sphere\ngesmr.minimize(sphere, [1.0], workers=2)\n"
-    source = f"import sys\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n{source}"
+    source = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n{source}"
     program = Program(tmp_path, source=source)
     _, err, status = program.finish()
     program.assert_nothing_left()

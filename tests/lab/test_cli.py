@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from gesmr.lab.cli import app
 from gesmr.lab.run.store import Store
 from gesmr.lab.studies import STUDIES, Selection
-from small_study import Power, SmallStudy
-from studies import made_up_group
+from helpers.small_study import Power, SmallStudy
+from helpers.studies import made_up_group
 
-PRINTED = Path(__file__).parent / "data" / "table1_final_elite.csv"
+PRINTED = Path(__file__).parents[1] / "data" / "table1_final_elite.csv"
 SMALL = ["--dims", "2", "--seeds", "2", "--functions", "sphere,linear", "--methods", "LAMR-100,FMR,GESMR"]
 
 

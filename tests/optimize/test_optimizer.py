@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gesmr
-from refusals import assert_refused
+from helpers.refusals import assert_refused
 from test_contract import count_compilations
 
 N, D = 12, 3

@@ -18,7 +18,7 @@ import pytest
 import scipy.optimize
 
 import gesmr
-from refusals import assert_refused
+from helpers.refusals import assert_refused
 from test_contract import count_compilations
 
 D, SMALL = 3, {"popsize": 13, "rng": 0}

@@ -12,7 +12,7 @@ from gesmr.lab.run.lanes import METHODS, ORACLES
 from gesmr.lab.studies.functions.agreement import Cell, read_printed
 from gesmr.lab.studies.functions.results import Row
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 
 

@@ -26,7 +26,7 @@ from gesmr.lab.studies.images.runs import SETS, ImagesGroup, ImagesRun, ImagesSt
 from gesmr.lab.studies.images.show import RANKED, VIEW, Row, Runs, decide, load, make_figures, make_tables, summary
 from gesmr.problems import datasets, images
 from gesmr.problems.networks import ConvNet
-from samples import sample  # noqa: F401 - a fixture
+from helpers.samples import sample  # noqa: F401 - a fixture
 
 STUDY = ImagesStudy()
 

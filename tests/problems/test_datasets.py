@@ -20,7 +20,7 @@ import pytest
 
 from gesmr.problems import _download, datasets
 from gesmr.problems.datasets import DatasetError
-from samples import SAMPLE, sample, sample_source, whole_sets  # noqa: F401 - a fixture
+from helpers.samples import SAMPLE, sample, sample_source, whole_sets  # noqa: F401 - a fixture
 
 LABELS = "t10k-labels-idx1-ubyte.gz"
 IMAGES = "t10k-images-idx3-ubyte.gz"

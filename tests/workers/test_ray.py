@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_workers import INNOCENT, SPHERES, Program, assert_same, lines_to_copy, minimize, values, wait_until
 
 import gesmr
-import misbehaving
 from gesmr import _ray
-from test_workers import INNOCENT, SPHERES, Program, assert_same, lines_to_copy, minimize, values, wait_until
+from helpers import misbehaving
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]  # to start programs
 pytest.importorskip("ray")

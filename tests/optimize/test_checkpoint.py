@@ -19,12 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from test_minimize import SMALL, D, by_jax, by_numpy, minimize, noise_of_its_own
+from test_optimizer import TREE, optimizer, run, sphere
 
 import gesmr
 from gesmr.optimize import archive
 from gesmr.optimize import checkpoint as checkpoints
-from test_minimize import SMALL, D, by_jax, by_numpy, minimize, noise_of_its_own
-from test_optimizer import TREE, optimizer, run, sphere
 
 PREVIOUS = ".previous"
 

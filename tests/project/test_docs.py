@@ -8,7 +8,7 @@ import pytest
 
 import gesmr
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = [
     pytest.param(block, id=f"{page.name}-{i}")

@@ -13,7 +13,7 @@ from gesmr.lab.studies.functions.agreement import agreement, read_printed
 from gesmr.lab.studies.functions.results import load
 from gesmr.lab.studies.functions.tables import tables
 
-PRINTED = Path(__file__).parent / "data"  # the paper's tables, as printed
+PRINTED = Path(__file__).parents[2] / "data"  # the paper's tables, as printed
 
 
 @pytest.mark.slow

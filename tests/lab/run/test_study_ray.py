@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-
-from gesmr.lab.errors import LabError
-from gesmr.lab.run import runner
-from gesmr.lab.run.store import Store
-from small_study import Power, SmallStudy
 from test_ray import Nodes
 from test_study_devices import arrays, devices_of
 from test_workers import wait_until
 
+from gesmr.lab.errors import LabError
+from gesmr.lab.run import runner
+from gesmr.lab.run.store import Store
+from helpers.small_study import Power, SmallStudy
+
 # JAX warns of forks, and Ray forks to start the programs of a node
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]
 pytest.importorskip("ray")
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2]
 STUDY = SmallStudy()
 FUNCTIONS = [
     "functions",

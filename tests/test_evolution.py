@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gesmr
-from runs import start
+from helpers.runs import start
 
 T = 10
 

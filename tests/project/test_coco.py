@@ -9,7 +9,7 @@ import pytest
 
 import gesmr
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FUNCTIONS = range(1, 25)
 
 
