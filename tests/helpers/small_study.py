@@ -72,5 +72,5 @@ class SmallStudy:
     def specs(self, selection: Selection | None = None):
         return [Power(number) for number in range(8)]
 
-    def groups(self, specs, memory):
+    def jobs(self, specs, memory):
         return [PowerGroup(spec) for spec in specs]

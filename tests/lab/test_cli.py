@@ -129,7 +129,7 @@ def test_reproduce_ends_in_tables_figures_verdicts_and_a_report(home):
     directory = home.parent / "whole"
     store = Store(directory / "functions", create=True)
     wanted = STUDIES["functions"].specs(Selection(seeds=2))
-    for group in STUDIES["functions"].groups(wanted, 10**12):
+    for group in STUDIES["functions"].jobs(wanted, 10**12):
         first = group.specs[0]
         if first.kind == "run":
             _, arrays = made_up_group(group.methods, first.function, first.dim, len(group.pairs))
@@ -210,7 +210,7 @@ def test_a_store_that_vanishes_while_it_is_filled(tmp_path, monkeypatch, threads
     assert f"{place}/groups cannot be used: No such file or directory; what was stored before is left" in error
     assert said.endswith(f"{error}\n")
     damage = []
-    stored = list(Store(f"{place}.taken", warn=damage.append).groups())
+    stored = list(Store(f"{place}.taken", warn=damage.append).jobs())
     assert not damage
     assert 5 - threads <= len(stored) < 8
 

@@ -560,7 +560,7 @@ def test_nothing_is_left_behind(tmp_path, workers, way):
 
 @pytest.mark.slow
 def test_a_script_that_would_start_workers_in_workers_gets_one_clear_error(tmp_path):
-    source = "import gesmr\nfrom misbehaving import sphere\ngesmr.minimize(sphere, [1.0], workers=2)\n"
+    source = "import gesmr\nfrom helpers.misbehaving import sphere\ngesmr.minimize(sphere, [1.0], workers=2)\n"
     source = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n{source}"
     program = Program(tmp_path, source=source)
     _, err, status = program.finish()

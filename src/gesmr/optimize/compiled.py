@@ -127,14 +127,9 @@ def _run_sharded(
         return _run(dataclasses.replace(ga, bounds=bounds), objective, population, rest, counts, rules, *options)
 
     specs = REPLICATED, shards.per_gene(bounds), REPLICATED, shards.by_gene, REPLICATED, REPLICATED, REPLICATED
-    ended = Chunk(
-        State(REPLICATED, REPLICATED, shards.by_gene, REPLICATED, REPLICATED),
-        REPLICATED,
-        REPLICATED,
-        REPLICATED,
-        REPLICATED,
-    )  # type: ignore[arg-type]
-    return shards.map(part, specs, ended)(ga, bounds, objective, population, rest, counts, rules)
+    state: Any = State(REPLICATED, REPLICATED, shards.by_gene, REPLICATED, REPLICATED)  # type: ignore[arg-type]
+    ended: Any = (state, *[REPLICATED] * (len(Chunk._fields) - 1))
+    return shards.map(part, specs, Chunk(*ended))(ga, bounds, objective, population, rest, counts, rules)
 
 
 def _first_values(

@@ -38,7 +38,7 @@ def only(directory: Path, pattern: str) -> Path:
 def test_a_group_is_read_back_as_it_was_written(store):
     specs, arrays = made_up_group()
     store.write(specs, arrays, {"device": "a machine"})
-    (group,) = Store(store.directory).groups()
+    (group,) = Store(store.directory).jobs()
     assert group.specs == tuple(as_json(spec) for spec in specs)
     assert group.provenance == {"device": "a machine"}
     assert group.arrays.keys() == arrays.keys()
@@ -102,14 +102,14 @@ def test_every_changed_byte_of_a_description_is_found(store):
     """Or it changes nothing that is read, as white space."""
     specs, arrays = made_up_group(seeds=1)
     store.write(specs, arrays, {"device": "a machine", "seconds": 1.5, "devices": 2})
-    (written,) = store.groups()
+    (written,) = store.jobs()
     path = only(store.directory / "groups", "*.json")
     data, found = path.read_bytes(), 0
     for place in range(len(data)):
         changed = bytearray(data)
         changed[place] ^= 1
         path.write_bytes(changed)
-        used = list(store.groups())
+        used = list(store.jobs())
         found += not used
         assert all((group.specs, group.provenance) == (written.specs, written.provenance) for group in used)
     assert found > 0.9 * len(data.translate(None, b" \n"))
@@ -128,7 +128,7 @@ def test_a_store_of_the_format_before_is_read_and_added_to(store, warnings_said)
     store.write(*made_up_group(), {"device": "a machine"})
     without_checksum(only(store.directory / "groups", "*.json"))
     (store.directory / "store.json").write_text('{"what": "gesmr study store", "format": 1}')
-    (group,) = Store(store.directory).groups()
+    (group,) = Store(store.directory).jobs()
     assert group.provenance == {"device": "a machine"}
     again = Store(store.directory, create=True, warn=warnings_said.append)
     again.write(*made_up_group(("SAMR",)), {})
@@ -223,8 +223,8 @@ def test_when_the_disk_is_full_finished_groups_are_intact(tmp_path):
     script = textwrap.dedent("""
         import resource, sys
         from gesmr.lab.errors import StorageError
-        from gesmr.lab.store import Store
-        from studies import made_up_group
+        from gesmr.lab.run.store import Store
+        from helpers.studies import made_up_group
         import numpy as np
         store = Store(sys.argv[1], create=True)
         store.write(*made_up_group(("SAMR",)), {})
@@ -282,7 +282,7 @@ IN_THE_WAY = {
 }
 USES = {
     "write": lambda store: store.write(*made_up_group(), {}),
-    "read": lambda store: list(store.groups()),
+    "read": lambda store: list(store.jobs()),
     "claim": claimed,
 }
 
@@ -300,7 +300,7 @@ def test_a_directory_that_vanishes_while_it_is_read(store):
     """Half of the results must not pass for all of them."""
     store.write(*made_up_group(), {})
     store.write(*made_up_group(("SAMR",)), {})
-    groups = store.groups()
+    groups = store.jobs()
     next(groups)
     (store.directory / "groups").rename(store.directory / "away")
     with pytest.raises(StorageError, match="groups cannot be used: No such file"):

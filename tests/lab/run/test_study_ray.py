@@ -141,14 +141,14 @@ def test_a_group_that_ends_its_process_is_given_up(nodes, tmp_path):
 def test_what_another_process_computes_is_left_to_it(nodes, tmp_path):
     """A group that is claimed here, and finished here when all others are."""
     store = Store(tmp_path / "shared", create=True)
-    (first, *_), elsewhere = STUDY.groups(STUDY.specs(), 0), alone(STUDY.specs(), tmp_path / "alone")
+    (first, *_), elsewhere = STUDY.jobs(STUDY.specs(), 0), alone(STUDY.specs(), tmp_path / "alone")
     found = []
     with store.claim(first.specs) as mine:
         assert mine
         thread = threading.Thread(target=lambda: found.append(run(STUDY.specs(), store, nodes)), daemon=True)
         thread.start()
         wait_until(lambda: len(arrays(store.directory)) == 7)
-        (group,) = (group for group in elsewhere.groups() if group.specs[0]["number"] == 0)
+        (group,) = (group for group in elsewhere.jobs() if group.specs[0]["number"] == 0)
         store.write(first.specs, group.arrays, {"on": "here"})
     thread.join()
     assert "power 0, by another process" in found[0][1]

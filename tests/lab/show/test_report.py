@@ -54,7 +54,7 @@ def _fill(store, *, shifted=False, functions=FUNCTIONS, dims=(2, 1000), label=No
     selection = Selection("paper", seeds, dims, functions, METHODS, shifted, as_text=as_text)
     specs = [spec for spec in FunctionsStudy().specs(selection) if isinstance(spec, Run)]
     kept = [spec for spec in specs if (spec.function, spec.dim, spec.std, spec.method) != MISSING]
-    for group in FunctionsStudy().groups(kept, 2**40):
+    for group in FunctionsStudy().jobs(kept, 2**40):
         machine = {"gesmr": "0.0", "jax": "0.0", "platform": "cpu", "device": "An <i>abacus</i>"}
         record = {**machine, "label": label or group.label, "seconds": 1.5}
         store.write(group.specs, summary(_histories(group.specs)), record)

@@ -13,13 +13,13 @@ from rich.console import Console
 from gesmr.lab.errors import LabError
 from gesmr.lab.run import runner
 from gesmr.lab.run.compilation import Programs
-from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.show.claims import Verdict
 from gesmr.lab.show.views import Options
 from gesmr.lab.studies import Selection, as_json
 from gesmr.lab.studies.cmaes import pycma
 from gesmr.lab.studies.cmaes import runs as cmaes
-from gesmr.lab.studies.cmaes.runs import METHODS, SHORT, CmaesStudy, Cost, CostGroup, Duel, DuelGroup
+from gesmr.lab.studies.cmaes.runs import METHODS, SHORT, CmaesStudy, Cost, CostJob, Duel, DuelJob
 from gesmr.lab.studies.cmaes.show import (
     VIEW,
     Duels,
@@ -59,7 +59,7 @@ def run_group(group, programs):
 def duels(programs):
     """Two seeds of a small Sphere, centred and shifted."""
     groups = [
-        DuelGroup(tuple(Duel("sphere", 2.0, shifted, seed, **SMALL) for seed in (0, 1))) for shifted in (False, True)
+        DuelJob(tuple(Duel("sphere", 2.0, shifted, seed, **SMALL) for seed in (0, 1))) for shifted in (False, True)
     ]
     return [(group, run_group(group, programs)) for group in groups]
 
@@ -98,10 +98,10 @@ def test_what_the_study_does_not_have_is_refused(selection, message):
 
 def test_groups_hold_every_specification_once():
     specs = STUDY.specs(Selection("paper"))
-    groups = STUDY.groups(specs[::2], 10**9)
+    groups = STUDY.jobs(specs[::2], 10**9)
     assert sorted(map(repr, (spec for group in groups for spec in group.specs))) == sorted(map(repr, specs[::2]))
     assert all(group.alone for group in groups)
-    assert all(len({replace(s, seed=0) for s in group.specs}) == 1 for group in groups if isinstance(group, DuelGroup))
+    assert all(len({replace(s, seed=0) for s in group.specs}) == 1 for group in groups if isinstance(group, DuelJob))
 
 
 def test_curves_never_rise_and_count_every_evaluation(duels):
@@ -151,7 +151,7 @@ def test_runs_start_at_a_draw_that_the_seed_gives_and_not_at_the_origin(programs
     starts, shifts = [], []
     for shifted in (False, True):
         for seed in (0, 1, 0):
-            group = DuelGroup((Duel("sphere", 2.0, shifted, seed, 10, 100, 5),))
+            group = DuelJob((Duel("sphere", 2.0, shifted, seed, 10, 100, 5),))
             _, start, shift = group._gesmr(programs, group.specs[0])
             starts.append(start)
             shifts.append(shift)
@@ -166,7 +166,7 @@ def test_runs_start_at_a_draw_that_the_seed_gives_and_not_at_the_origin(programs
 
 def test_a_step_size_of_its_own_is_cmaes_alone(programs):
     one = Duel("sphere", 2.0, False, 0, 30, 100, 5)
-    usual, same, small = (run_group(DuelGroup((replace(one, sigma=s),)), programs)["best"][0] for s in (None, 2.0, 0.1))
+    usual, same, small = (run_group(DuelJob((replace(one, sigma=s),)), programs)["best"][0] for s in (None, 2.0, 0.1))
     np.testing.assert_array_equal(usual[1:], same[1:])
     np.testing.assert_array_equal(usual[0], small[0])
     assert (small[1:, 1] > usual[1:, 1]).all()  # one that starts so narrow has hardly moved
@@ -222,17 +222,17 @@ def test_full_cmaes_is_refused_before_it_is_made():
 
 def test_a_cost_that_does_not_fit_is_left_out(monkeypatch, programs):
     monkeypatch.setattr(pycma, "_machine_memory", lambda: 2**20)
-    group = CostGroup(Cost("CMA-ES", 1000, 4, 3))
+    group = CostJob(Cost("CMA-ES", 1000, 4, 3))
     arrays = run_group(group, programs)
     assert np.isnan(arrays["seconds"]).all()
     assert np.isnan(arrays["bytes"]).all()
-    results = load([StoredGroup((as_json(group.spec),), {}, arrays)])
+    results = load([StoredJob((as_json(group.spec),), {}, arrays)])
     assert ("CMA-ES", 1000, "not run", "needs 0.1 GiB") in tables(results)[0].rows
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_costs_are_measured(method, programs):
-    arrays = run_group(CostGroup(Cost(method, 5, 100, 2)), programs)
+    arrays = run_group(CostJob(Cost(method, 5, 100, 2)), programs)
     assert arrays["seconds"].shape == (1, 2)
     assert (arrays["seconds"] > 0).all()
     population = 101 * 5 * (4 if method == "GESMR" else 8)
@@ -255,7 +255,7 @@ def test_without_pycma_the_study_says_what_to_install():
         "from gesmr.studies import Selection\n"
         "from gesmr.studies.cmaes import CmaesStudy\n"
         "study = CmaesStudy()\n"
-        "study.groups(study.specs(Selection()), 10**9)\n"
+        "study.jobs(study.specs(Selection()), 10**9)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 1
@@ -406,12 +406,12 @@ def test_figures_are_made_of_what_there_is():
 
 def test_results_of_another_revision_do_not_count(duels):
     group, arrays = duels[0]
-    old = StoredGroup(tuple(as_json(replace(spec, revision=1)) for spec in group.specs), {}, arrays)
+    old = StoredJob(tuple(as_json(replace(spec, revision=1)) for spec in group.specs), {}, arrays)
     cost = {"seconds": np.ones((1, 2)), "bytes": np.ones(1)}
-    old_cost = StoredGroup((as_json(Cost("GESMR", 10, 100, 2, revision=1)),), {}, cost)
+    old_cost = StoredJob((as_json(Cost("GESMR", 10, 100, 2, revision=1)),), {}, cost)
     with pytest.raises(LabError, match="older version of the study"):
         load([old, old_cost])
-    new_cost = StoredGroup((as_json(Cost("GESMR", 10, 100, 2)),), {}, cost)
+    new_cost = StoredJob((as_json(Cost("GESMR", 10, 100, 2)),), {}, cost)
     results = load([old, old_cost, new_cost])
     assert (list(results.duels), list(results.costs)) == ([], [("GESMR", 10)])
 

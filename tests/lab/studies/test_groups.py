@@ -16,8 +16,8 @@ from gesmr.lab.errors import LabError
 from gesmr.lab.run.compilation import Programs
 from gesmr.lab.run.lanes import Advance
 from gesmr.lab.run.masked import MaskedGESMR
-from gesmr.lab.run.store import Store, StoredGroup
-from gesmr.lab.run.sweep import SweepGroup
+from gesmr.lab.run.store import Store, StoredJob
+from gesmr.lab.run.sweep import SweepJob
 from gesmr.lab.show.claims import Verdict
 from gesmr.lab.show.views import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
@@ -188,11 +188,11 @@ def test_selections_narrow_it():
 
 def test_one_program_serves_all_functions_and_groups_of_a_size():
     specs = STUDY.specs(Selection("quick"))
-    groups = STUDY.groups(specs, 2**34)
+    groups = STUDY.jobs(specs, 2**34)
     assert sorted((s for g in groups for s in g.specs), key=hash) == sorted(specs, key=hash)
     advances = {p for g in groups for p in g.programs if isinstance(p, Advance)}
     assert sorted(p.task.num_children for p in advances) == [12, 60, 120, 360]
-    smaller = STUDY.groups(specs, 2**24)
+    smaller = STUDY.jobs(specs, 2**24)
     assert all(len(g.specs) * 16 * (g.specs[0].num_children + 1) * 100 <= 2**24 for g in smaller)
 
 
@@ -201,7 +201,7 @@ def test_lanes_are_runs_of_the_library(programs):
         GroupsRun("rosenbrock", 12, k, std, seed, 5, 130) for k, std, seed in ((3, 1.0, 0), (3, 10.0, 1), (12, 1.0, 2))
     )
     worked = []
-    group = SweepGroup(specs)
+    group = SweepJob(specs)
     arrays = group.run(programs, worked.append)
     assert sum(worked) == pytest.approx(group.work) == pytest.approx(12 * 5 * 130 * 3)
     for i, spec in enumerate(specs):
@@ -369,7 +369,7 @@ def test_values_below_what_single_precision_resolves_are_equal():
 
 def stored(specs):
     final = np.array([1 + abs(np.log(s.groups / s.num_children**0.6)) + 0.01 * s.seed for s in specs])
-    return StoredGroup(tuple(as_json(s) for s in specs), {}, {"final": final, "mean_elite": final})
+    return StoredJob(tuple(as_json(s) for s in specs), {}, {"final": final, "mean_elite": final})
 
 
 def test_rows_count_when_every_k_has_run():

@@ -16,13 +16,13 @@ from gesmr.lab import cli
 from gesmr.lab.errors import LabError
 from gesmr.lab.run.compilation import Programs
 from gesmr.lab.run.lanes import METHODS, ORACLES, key_of
-from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.show.claims import Verdict
 from gesmr.lab.show.views import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
 from gesmr.lab.studies.functions.runs import kept_generations
 from gesmr.lab.studies.images import runs as study_module
-from gesmr.lab.studies.images.runs import SETS, ImagesGroup, ImagesRun, ImagesStudy, ImagesTask
+from gesmr.lab.studies.images.runs import SETS, ImagesJob, ImagesRun, ImagesStudy, ImagesTask
 from gesmr.lab.studies.images.show import RANKED, VIEW, Row, Runs, decide, load, make_figures, make_tables, summary
 from gesmr.problems import datasets, images
 from gesmr.problems.networks import ConvNet
@@ -145,7 +145,7 @@ def test_selections_narrow_it():
 
 def test_groups_hold_every_run_once():
     specs = STUDY.specs(Selection("paper"))
-    groups = STUDY.groups(specs, 2**34)
+    groups = STUDY.jobs(specs, 2**34)
     assert [s for g in groups for s in g.specs] == specs
 
 
@@ -160,7 +160,7 @@ def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):  # noqa:
     """With its own images, and scored on the test set after every step and the last generation."""
     monkeypatch.setattr(study_module, "STEP", 4)
     monkeypatch.setattr(study_module, "_STEP_ON_A_CPU", 2)
-    group = ImagesGroup("mnist", ImagesTask(30, "he"), 6, "GESMR", (0, 2), "standardised")
+    group = ImagesJob("mnist", ImagesTask(30, "he"), 6, "GESMR", (0, 2), "standardised")
     worked = []
     arrays = group.run(programs, worked.append)
     assert sum(worked) == pytest.approx(group.work) == 100 * 2140 * 6 * 2 * 30
@@ -188,7 +188,7 @@ def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):  # noqa:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["OFMR", "LAMR-100", "15MR", "SAMR"])
 def test_every_kind_of_method_runs(sample, programs, method):  # noqa: F811
-    arrays = ImagesGroup("fashion-mnist", ImagesTask(10), 3, method, (0,)).run(programs, lambda work: None)
+    arrays = ImagesJob("fashion-mnist", ImagesTask(10), 3, method, (0,)).run(programs, lambda work: None)
     assert np.isfinite(arrays["final"]).all()
     assert np.diff(arrays["elite"]).max() <= 0
 
@@ -312,7 +312,7 @@ def test_what_the_initialisation_changes():
 def stored(specs, value=lambda spec: 1.0):
     runs = [made_up_runs(value(spec), 1, spec.generations) for spec in specs]
     arrays = {name: np.concatenate([getattr(run, name) for run in runs]) for name in Runs.__dataclass_fields__}
-    return StoredGroup(tuple(as_json(spec) for spec in specs), {}, arrays)
+    return StoredJob(tuple(as_json(spec) for spec in specs), {}, arrays)
 
 
 def test_methods_are_compared_on_shared_seeds():

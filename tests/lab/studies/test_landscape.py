@@ -18,7 +18,7 @@ from gesmr.analysis import Bins, Curves, best_rates, bins_for, delta_samples, ob
 from gesmr.lab.errors import LabError
 from gesmr.lab.loading import load_callable
 from gesmr.lab.run import runner
-from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.show.claims import Verdict
 from gesmr.lab.show.views import Options
 from gesmr.lab.studies import Selection, as_json
@@ -270,7 +270,7 @@ def test_memory_bounds_a_study_and_changes_nothing_in_it():
     panel = Panel("ackley", 30, points=4, num_rates=5)
     results = []
     for memory in (2**20, 2**40):
-        (group,) = LandscapeStudy().groups([panel], memory)
+        (group,) = LandscapeStudy().jobs([panel], memory)
         assert group.lanes * 21 * 30 * 4 <= memory
         ticks = []
         results.append(group.run(lambda program: program.compile(), ticks.append))
@@ -312,14 +312,14 @@ def test_studies_from_runner_to_report(tmp_path):
         assert chapter.runs == len(specs)
         assert len(chapter.sections[0].context["images"]) == (2 if study.name == "landscape" else 1)
         assert (to / f"{study.name}.csv").read_text().count("\n") == 3
-    loaded = view.load(list(Store(tmp_path / "landscape").groups()))
+    loaded = view.load(list(Store(tmp_path / "landscape").jobs()))
     assert list(loaded) == [("ackley", 2), ("linear", 30)]
     assert loaded["ackley", 2].counted[0] == 100  # the panel with more points
 
 
 def test_mutations_are_those_of_the_point_at_the_rates():
     spec = Mutations("sphere", 4000, point=(3.0, -1.0), rates=(0.01, 2.0))
-    (group,) = MutationsStudy().groups([spec], 2**30)
+    (group,) = MutationsStudy().jobs([spec], 2**30)
     arrays = group.run(lambda program: program.compile(), lambda work: None)
     assert arrays["mutants"].shape == (1, 2, 100, 2)
     assert arrays["changes"].shape == (1, 2, 4000)
@@ -364,9 +364,9 @@ def test_shares_have_intervals_of_clopper_and_pearson():
 def test_mutations_of_another_revision_do_not_count():
     spec = Mutations("sphere", 5, rates=(1.0,))
     arrays = {"mutants": np.zeros((1, 1, 5, 2)), "changes": np.zeros((1, 1, 5))}
-    assert list(mutations_view.load([StoredGroup((as_json(spec),), {}, arrays)])) == ["sphere"]
+    assert list(mutations_view.load([StoredJob((as_json(spec),), {}, arrays)])) == ["sphere"]
     with pytest.raises(LabError, match="older version"):
-        mutations_view.load([StoredGroup((as_json(replace(spec, revision=0)),), {}, arrays)])
+        mutations_view.load([StoredJob((as_json(replace(spec, revision=0)),), {}, arrays)])
 
 
 PROBLEM = functions.get("sphere", 3)

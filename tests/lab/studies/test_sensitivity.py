@@ -13,8 +13,8 @@ from gesmr.lab.run.compilation import Programs
 from gesmr.lab.run.function_task import function_lanes
 from gesmr.lab.run.lanes import Advance
 from gesmr.lab.run.masked import PAPER, Setting
-from gesmr.lab.run.store import Store, StoredGroup
-from gesmr.lab.run.sweep import SweepGroup
+from gesmr.lab.run.store import Store, StoredJob
+from gesmr.lab.run.sweep import SweepJob
 from gesmr.lab.show.views import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
 from gesmr.lab.studies.sensitivity.runs import FUNCTIONS, SETTINGS, SensitivityRun, SensitivityStudy
@@ -67,7 +67,7 @@ def test_selections_narrow_it():
 
 def test_a_program_serves_all_functions_and_settings():
     specs = STUDY.specs(Selection("quick"))
-    groups = STUDY.groups(specs, 2**34)
+    groups = STUDY.jobs(specs, 2**34)
     assert sorted((s for g in groups for s in g.specs), key=hash) == sorted(specs, key=hash)
     advances = {p for g in groups for p in g.programs if isinstance(p, Advance)}
     assert len(advances) == 2  # one for parts of a function's runs, one for what is left of them
@@ -77,7 +77,7 @@ def test_lanes_are_runs_of_the_library(programs):
     settings = (Setting(0.05, 1.0), Setting(1.0, 0.1, groups=17), Setting(0.5, 0.5, 10.0))
     specs = tuple(SensitivityRun("ackley", 4, 10.0, True, *s, seed, 20) for seed, s in enumerate(settings))
     worked = []
-    group = SweepGroup(specs)
+    group = SweepJob(specs)
     arrays = group.run(programs, worked.append)
     assert sum(worked) == pytest.approx(group.work) == pytest.approx(100 * 4 * 20 * 3)
     shift = function_lanes("ackley", 4, [10.0] * 3, range(3), True).own.shift
@@ -94,7 +94,7 @@ def test_lanes_are_runs_of_the_library(programs):
 
 def test_the_papers_setting_is_gesmr_of_the_library(programs):
     specs = tuple(SensitivityRun("griewank", 4, std, False, *PAPER, seed, 20) for std in (1.0, 10.0) for seed in (0, 3))
-    found = SweepGroup(specs).run(programs, lambda work: None)
+    found = SweepJob(specs).run(programs, lambda work: None)
     ga, value = gesmr.GA(gesmr.controller("GESMR")), functions.AS_PRINTED["griewank"].value
 
     @jax.jit
@@ -167,7 +167,7 @@ def test_the_tables_name_the_best_and_what_the_papers_setting_loses():
 
 def stored(specs, final):
     values = np.array([final(spec) for spec in specs])
-    return StoredGroup(tuple(as_json(s) for s in specs), {}, {"final": values, "mean_elite": values})
+    return StoredJob(tuple(as_json(s) for s in specs), {}, {"final": values, "mean_elite": values})
 
 
 def some_value(spec):

@@ -16,13 +16,13 @@ from gesmr.lab.cli import app
 from gesmr.lab.errors import LabError
 from gesmr.lab.run.compilation import Programs
 from gesmr.lab.run.lanes import METHODS, ORACLES, key_of
-from gesmr.lab.run.store import Store, StoredGroup
+from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.show.claims import Verdict
 from gesmr.lab.show.figures import style
 from gesmr.lab.show.views import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
 from gesmr.lab.studies.control import show as view
-from gesmr.lab.studies.control.runs import ControlGroup, ControlRun, ControlStudy, ControlTask, control_lanes
+from gesmr.lab.studies.control.runs import ControlJob, ControlRun, ControlStudy, ControlTask, control_lanes
 from gesmr.lab.studies.control.show import VIEW, MethodRuns, Row, decide, load, make_tables
 from gesmr.problems import control
 
@@ -57,7 +57,7 @@ def test_selections():
 
 def test_groups_hold_every_run_once_and_few_populations_at_a_time():
     specs = STUDY.specs(Selection("paper"))
-    groups = STUDY.groups(specs, 2**33)
+    groups = STUDY.jobs(specs, 2**33)
     assert sorted(content_hash(as_json(s)) for g in groups for s in g.specs) == sorted(
         content_hash(as_json(s)) for s in specs
     )
@@ -71,7 +71,7 @@ def test_groups_hold_every_run_once_and_few_populations_at_a_time():
 
 @pytest.fixture(scope="module")
 def group():
-    return ControlGroup(ControlTask("mountaincar"), ("GESMR",), (0, 3), 3)
+    return ControlJob(ControlTask("mountaincar"), ("GESMR",), (0, 3), 3)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_a_group_keeps_returns_rates_and_the_best_policies(group, computed):
 @pytest.mark.parametrize("task", ["mountaincar", "pendulum"])  # actions are sampled, or numbers
 def test_fresh_runs_repeat_and_are_those_of_the_library(task):
     """Every policy has draws of its own; a lane is what `evolve` computes, given the keys of the run."""
-    group = ControlGroup(ControlTask(task, 2, fresh=True), ("15MR",), (0, 3), 3)
+    group = ControlJob(ControlTask(task, 2, fresh=True), ("15MR",), (0, 3), 3)
     with Programs(2) as programs:
         arrays, again = (group.run(programs, lambda work: None) for _ in range(2))
     assert all(np.array_equal(arrays[name], again[name]) for name in arrays)
@@ -125,7 +125,7 @@ def test_fresh_runs_repeat_and_are_those_of_the_library(task):
 @pytest.mark.parametrize("method", ["GESMR", "LAMR-100", "OFMR"])
 def test_runs_together_are_runs_alone(method):
     """A lane is what the library's own functions compute on the same problem; single precision may differ in a tie."""
-    group = ControlGroup(ControlTask("cartpole"), (method,), (1, 4), 2)
+    group = ControlJob(ControlTask("cartpole"), (method,), (1, 4), 2)
     with Programs(2) as programs:
         arrays = group.run(programs, lambda work: None)
     lanes = control_lanes(group.seeds)
@@ -263,7 +263,7 @@ def stored(task="mountaincar", methods=("SAMR", "GESMR"), seeds=2, generations=4
 def test_loading_takes_the_longest_runs_on_the_seeds_that_all_share():
     groups = []
     for specs, arrays in (stored(generations=2), stored(seeds=3), stored(methods=("FMR",), seeds=2)):
-        groups.append(StoredGroup(tuple(map(as_json, specs)), {}, arrays))
+        groups.append(StoredJob(tuple(map(as_json, specs)), {}, arrays))
     results = load(groups)
     (row,) = results
     assert list(results[row]) == ["FMR", "SAMR", "GESMR"]

@@ -26,7 +26,7 @@ from gesmr.lab.run.reading import LateUCB, Reading
 from gesmr.lab.run.store import Store
 from gesmr.lab.studies import STUDIES, Selection, as_json, content_hash
 from gesmr.lab.studies.functions.results import Row, Variant, load
-from gesmr.lab.studies.functions.runs import Cost, Run, RunGroup, kept_generations, summary
+from gesmr.lab.studies.functions.runs import Cost, Run, RunJob, kept_generations, summary
 from gesmr.problems import functions
 from helpers.studies import made_up_group
 
@@ -100,14 +100,14 @@ def test_what_the_study_does_not_have_is_refused(selection, message):
 def test_groups_hold_every_specification_once(memory):
     specs = STUDY.specs(Selection("quick", seeds=3))
     missing = [spec for i, spec in enumerate(specs) if i % 7]  # as after a run that was narrowed otherwise
-    groups = STUDY.groups(missing, memory)
+    groups = STUDY.jobs(missing, memory)
     assert sorted(map(repr, (spec for group in groups for spec in group.specs))) == sorted(map(repr, missing))
     for group in groups:
         assert len(set(group.programs)) == len(group.programs)
 
 
 def test_few_programs_serve_the_whole_study():
-    groups = STUDY.groups(STUDY.specs(Selection("quick")), 10**12)
+    groups = STUDY.jobs(STUDY.specs(Selection("quick")), 10**12)
     advancing = {p for group in groups for p in group.programs if type(p).__name__ == "Advance"}
     assert len(groups) == 6 * 3 * 9 + 3
     assert len(advancing) == 3 * 10  # per dimension: eight methods, the fixed rates at once, OFMR's last run
@@ -149,7 +149,7 @@ def direct(method, function, dim, std, seed, generations, shifted=False, reading
 )
 def test_a_group_is_the_library_run_by_run(programs, methods, reading):
     """Ten generations: over many more, rounding that differs between programs would be amplified by selection."""
-    group = RunGroup("rastrigin", 3, False, 10, methods, PAIRS, reading)
+    group = RunJob("rastrigin", 3, False, 10, methods, PAIRS, reading)
     arrays = group.run(programs, lambda work: None)
     compiled = jax.jit(direct, static_argnums=(0, 1, 2, 5, 6, 7))
     for spec, elite, log_rate in zip(group.specs, arrays["elite"], arrays["log_rate"], strict=True):
@@ -161,7 +161,7 @@ def test_a_group_is_the_library_run_by_run(programs, methods, reading):
 
 def test_methods_share_first_populations_and_no_noise(programs):
     """In 100-D the rates of FMR and 1CMR are the same, 0.01: with shared noise these would be equal to the bit."""
-    group = RunGroup("sphere", 100, False, 2, ("FMR", "1CMR"), ((1.0, 0), (1.0, 1)))
+    group = RunJob("sphere", 100, False, 2, ("FMR", "1CMR"), ((1.0, 0), (1.0, 1)))
     arrays = group.run(programs, lambda work: None)
     fixed, by_dimension = arrays["elite"].reshape(2, 2, 2)
     np.testing.assert_array_equal(arrays["first"][:2], arrays["first"][2:])
@@ -198,7 +198,7 @@ def test_linear_in_print_has_coefficients():
 
 @pytest.mark.parametrize("function", [pytest.param("rosenbrock", marks=pytest.mark.slow), "sphere"])
 def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(programs, function):
-    group = RunGroup(function, 3, True, 10, ("GESMR",), PAIRS)
+    group = RunJob(function, 3, True, 10, ("GESMR",), PAIRS)
     arrays = group.run(programs, lambda work: None)
     for spec, elite in zip(group.specs, arrays["elite"], strict=True):
         expected = direct("GESMR", function, 3, spec.std, spec.seed, 10, shifted=True)
@@ -213,18 +213,18 @@ def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(p
 def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
     together = function_lanes("ackley", 3, *zip(*PAIRS, strict=True), False)
     whole, _ = programs(First(FunctionTask(3), 4))(together)
-    batch = RunGroup("ackley", 3, False, 10, ("GESMR",), PAIRS).run(programs, lambda work: None)
+    batch = RunJob("ackley", 3, False, 10, ("GESMR",), PAIRS).run(programs, lambda work: None)
     for i, pair in enumerate(PAIRS):
         alone, _ = programs(First(FunctionTask(3), 1))(function_lanes("ackley", 3, *zip(pair, strict=True), False))
         np.testing.assert_array_equal(alone[0], whole[i])
-        single = RunGroup("ackley", 3, False, 10, ("GESMR",), (pair,)).run(programs, lambda work: None)
+        single = RunJob("ackley", 3, False, 10, ("GESMR",), (pair,)).run(programs, lambda work: None)
         np.testing.assert_allclose(single["elite"][0], batch["elite"][i], rtol=1e-5)
         np.testing.assert_allclose(single["log_rate"][0], batch["log_rate"][i], rtol=1e-5, atol=1e-5)
 
 
 def test_all_methods_share_first_populations(programs):
     for methods in (("GESMR",), ("SAMR",), ("OFMR", "FMR")):
-        group = RunGroup("linear", 2, False, 1, methods, PAIRS[:2])
+        group = RunJob("linear", 2, False, 1, methods, PAIRS[:2])
         assert First(FunctionTask(2, reading=group.reading), 2) in group.programs
     lanes = function_lanes("linear", 2, [1, 1], [0, 1], False)
     assert np.unique(np.asarray(programs(First(FunctionTask(2), 2))(lanes)[0])).size > 400
@@ -340,7 +340,7 @@ def without_times(store):
     """Every stored array, by specification, but for the measured times."""
     return {
         content_hash(spec): {name: array[i].tobytes() for name, array in group.arrays.items()}
-        for group in store.groups()
+        for group in store.jobs()
         for i, spec in enumerate(group.specs)
         if spec["kind"] == "run"
     }
@@ -401,7 +401,7 @@ def test_a_group_whose_description_was_changed_is_computed_again(small_store):
     again = Store(small_store.directory, warn=said.append)
     assert runner.run(STUDY, STUDY.specs(SMALL), again, console=QUIET, threads=1) > 0
     assert f"set aside {path.name}: its content is not what was written" in said[0]
-    assert {group.provenance["on"] for group in again.groups()} == {"cpu:0"}
+    assert {group.provenance["on"] for group in again.jobs()} == {"cpu:0"}
     assert without_times(again) == before
 
 
@@ -446,21 +446,21 @@ def test_two_runners_share_a_directory(tmp_path, cache):
 
 
 def test_an_error_in_a_group_stops_the_runner_and_keeps_what_is_finished(tmp_path):
-    class Broken(RunGroup):
+    class Broken(RunJob):
         def run(self, compiled, tick):
             raise ZeroDivisionError("in the middle")
 
     class Study:
         name = "functions"
 
-        def groups(self, specs, memory):
-            groups = STUDY.groups(specs, memory)
+        def jobs(self, specs, memory):
+            groups = STUDY.jobs(specs, memory)
             return [*groups[:2], Broken("linear", 2, False, 100, ("SAMR",), PAIRS)]
 
     store = Store(tmp_path / "functions", create=True)
     with pytest.raises(ZeroDivisionError):
         runner.run(Study(), STUDY.specs(SMALL), store, console=QUIET, threads=1)
-    assert len(list(store.groups())) == 2
+    assert len(list(store.jobs())) == 2
 
 
 def test_results_say_what_is_missing(small_store):

@@ -162,7 +162,7 @@ def test_specifications():
     chosen = study.specs(Selection(functions=("sphere", "ackley"), dims=(2,)))
     points = [spec for spec in chosen if isinstance(spec, Point)]
     assert {(p.function, p.dim) for p in points} == {("ackley", 2), ("sphere", 2)}
-    groups = study.groups(specs, 2**30)
+    groups = study.jobs(specs, 2**30)
     assert {spec for group in groups for spec in group.specs} == set(specs)
     assert len({program for group in groups for program in group.programs}) == len(COUNTS) + 2 * 2
     with pytest.raises(ValueError, match=r"functions must be one of 'ackley'.* got 'linear'"):
@@ -256,11 +256,11 @@ def test_a_run_is_stored_and_shown(tmp_path):
     study, store = Small(), Store(tmp_path / "theorem", create=True)
     assert run(study, study.specs(Selection()), store, console=Console(quiet=True)) == 4
     assert run(study, study.specs(Selection()), store, console=Console(quiet=True)) == 0
-    (points,) = (group for group in store.groups() if group.specs[0]["kind"] == "point")
+    (points,) = (group for group in store.jobs() if group.specs[0]["kind"] == "point")
     assert {array.dtype for array in points.arrays.values()} == {np.dtype(np.float64)}
     assert jnp.zeros(1).dtype == jnp.float32  # double precision stayed inside the program
     np.testing.assert_allclose(points.arrays["sigma"], points.arrays["sigma_h"][:, None] * ratios(2))
-    results = load(list(store.groups()))
+    results = load(list(store.jobs()))
     assert [(m.q, m.sigma) for m in results.minima] == [(2, 1.0), (2, 10.0)]
     assert all(abs(m.deviation) < 4 for m in results.minima)
     assert [p.generation for p in results.points] == [0, 5]
@@ -278,5 +278,5 @@ def test_of_two_computations_the_larger_one_counts(tmp_path):
     store = Store(tmp_path / "theorem", create=True)
     for samples, mean in ((100, -0.5), (1000, -0.6), (10, -0.7)):
         store.write([Minimum(2, 2.0, samples)], {"mean": np.array([mean]), "mean_error": np.array([0.1])}, {})
-    (one,) = load(list(store.groups())).minima
+    (one,) = load(list(store.jobs())).minima
     assert (one.samples, one.mean, one.error) == (1000, -0.3, 0.05)

@@ -15,7 +15,7 @@ import numpy as np
 from ... import _provenance as provenance
 from ..errors import LabError
 from .compilation import Device, Programs, use_cache
-from .specs import Group
+from .specs import Job
 
 
 class Stopped(Exception):
@@ -58,13 +58,13 @@ class Machine:
         """What one group may use, in bytes."""
         return _memory(self.devices) // self.threads
 
-    def prepare(self, groups: Sequence[Group]) -> None:
+    def prepare(self, groups: Sequence[Job]) -> None:
         """Begin to compile what these groups will need, in their order."""
         for i, group in enumerate(groups):
             self._programs.request(group.programs, self.devices[i % len(self.devices)])
 
     def compute(
-        self, group: Group, stop: threading.Event, started: Callable[[], None], worked: Callable[[float], None]
+        self, group: Job, stop: threading.Event, started: Callable[[], None], worked: Callable[[float], None]
     ) -> Computed:
         """Compute a group on the device that is free first. Ends with `Stopped` soon after `stop` is set."""
         device = self._free.get()
@@ -76,7 +76,7 @@ class Machine:
 
     def _compute(
         self,
-        group: Group,
+        group: Job,
         device: Device,
         stop: threading.Event,
         started: Callable[[], None],

@@ -21,7 +21,7 @@ from ..errors import LabError
 from .machine import Computed, Machine
 from .progress import Display, display
 from .runner import finish, missing_in, session
-from .specs import Group, Spec, Study
+from .specs import Job, Spec, Study
 from .store import Store
 
 _DEATHS = 3  # of nodes that computed a group, after which the group itself is suspected
@@ -70,11 +70,11 @@ class Worker:
         """How many groups at a time, and versions and device."""
         return self._machine.slots, provenance.machine()
 
-    def plan(self, study: Study, specs: Sequence[Spec]) -> list[tuple[Group, float]]:
+    def plan(self, study: Study, specs: Sequence[Spec]) -> list[tuple[Job, float]]:
         """Groups and their work, made here: both depend on the kind of device."""
-        return [(group, group.work) for group in study.groups(specs, self._machine.memory)]
+        return [(group, group.work) for group in study.jobs(specs, self._machine.memory)]
 
-    def compute(self, number: int, group: Group) -> Computed:
+    def compute(self, number: int, group: Job) -> Computed:
         def worked(work: float) -> None:
             self._worked[number] += work
 
@@ -93,7 +93,7 @@ class Worker:
 class _Job:
     """A group on its way."""
 
-    group: Group
+    group: Job
     work: float
     shown: float = 0.0  # of its work
     deaths: int = 0  # of nodes that computed it

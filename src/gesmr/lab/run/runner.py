@@ -11,7 +11,7 @@ from rich.console import Console
 from ... import _provenance as provenance
 from .machine import Computed, Machine, Stopped
 from .progress import Display, display
-from .specs import Group, Spec, Study, as_json, content_hash
+from .specs import Job, Spec, Study, as_json, content_hash
 from .store import Store
 
 
@@ -34,7 +34,7 @@ def run(
     console = console or Console(stderr=True)
     with Machine(devices, threads) as machine:
         missing = missing_in(store, specs)
-        groups = study.groups(missing, memory or machine.memory)
+        groups = study.jobs(missing, memory or machine.memory)
         together = [group for group in groups if not group.alone]
         alone = [group for group in groups if group.alone]
         with display(console, len(groups), sum(group.work for group in groups)) as shown:
@@ -51,7 +51,7 @@ def missing_in(store: Store, specs: Sequence[Spec]) -> list[Spec]:
     return [spec for spec in specs if content_hash(as_json(spec)) not in done]
 
 
-def finish(group: Group, computed: Computed, store: Store, shown: Display) -> None:
+def finish(group: Job, computed: Computed, store: Store, shown: Display) -> None:
     """What happens to a group that was computed, here or elsewhere."""
     store.write(group.specs, computed.arrays, computed.record)
     shown.finished(group.label, computed.seconds)
@@ -62,7 +62,7 @@ def session(machine: Mapping[str, Any], groups: int, runs: int, start: float) ->
     return {**machine, "groups": groups, "runs": runs, "wall_seconds": round(time.perf_counter() - start, 1)}
 
 
-def _run_all(groups: Sequence[Group], at_a_time: int, store: Store, machine: Machine, shown: Display) -> None:
+def _run_all(groups: Sequence[Job], at_a_time: int, store: Store, machine: Machine, shown: Display) -> None:
     stop = threading.Event()
     with ThreadPoolExecutor(at_a_time, thread_name_prefix="run") as pool:
         futures = [pool.submit(_run_group, group, store, machine, shown, stop) for group in groups]
@@ -77,7 +77,7 @@ def _run_all(groups: Sequence[Group], at_a_time: int, store: Store, machine: Mac
             raise error
 
 
-def _run_group(group: Group, store: Store, machine: Machine, shown: Display, stop: threading.Event) -> None:
+def _run_group(group: Job, store: Store, machine: Machine, shown: Display, stop: threading.Event) -> None:
     while not store.has(group.specs):
         with store.claim(group.specs) as mine:
             if not mine:

@@ -39,7 +39,7 @@ Compiled = Callable[[Any], Callable]  # a program to its compiled form, waiting 
 Tick = Callable[[float], None]  # called with the work done since the last call
 
 
-class Group(Protocol):
+class Job(Protocol):
     """Runs that are computed together and stored in one file."""
 
     alone: ClassVar[bool]  # whether nothing else may run at the same time, because it measures time
@@ -113,6 +113,6 @@ class Study(Protocol):
         """Every run asked for, in an order that is always the same."""
         ...
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """The runs in groups that each need at most about `memory` bytes."""
         ...

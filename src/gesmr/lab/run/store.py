@@ -33,7 +33,7 @@ _FORMAT_1 = {"format", "arrays", "sha256", "specs", "provenance"}  # a group's d
 
 
 @dataclass(frozen=True)
-class StoredGroup:
+class StoredJob:
     specs: tuple[dict[str, Any], ...]
     provenance: dict[str, Any]
     arrays: dict[str, np.ndarray]  # first axis follows `specs`
@@ -86,7 +86,7 @@ class Store:
             write_atomically(self._groups / file, data)
             write_atomically(self._groups / f"{name}.json", _json_bytes({**entry, "checksum": content_hash(entry)}))
 
-    def groups(self) -> Iterator[StoredGroup]:
+    def jobs(self) -> Iterator[StoredJob]:
         """Every group that is whole. What is not is named, set aside, and so counts as not yet computed."""
         with _used(self._groups):
             for path in sorted(self._groups.iterdir()):
@@ -103,7 +103,7 @@ class Store:
 
     def done(self) -> set[str]:
         """Content hashes of the specifications that have been computed."""
-        return {content_hash(spec) for group in self.groups() for spec in group.specs}
+        return {content_hash(spec) for group in self.jobs() for spec in group.specs}
 
     @contextmanager
     def claim(self, specs: Sequence[Spec]) -> Iterator[bool]:
@@ -138,7 +138,7 @@ class Store:
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
         return [session for line in lines if isinstance(session := _json_or_none(line), dict)]
 
-    def _read(self, path: Path) -> StoredGroup:
+    def _read(self, path: Path) -> StoredJob:
         entry = _read_json(path)
         try:
             if entry["format"] not in (1, FORMAT):
@@ -166,7 +166,7 @@ class Store:
             raise _DamagedError(f"its arrays {name} cannot be read") from error
         if any(len(array) != len(specs) for array in arrays.values()):
             raise _DamagedError(f"its arrays {name} are not of {len(specs)} runs")
-        return StoredGroup(specs, provenance, arrays)
+        return StoredJob(specs, provenance, arrays)
 
     def _set_aside(self, path: Path, why: str) -> None:
         aside = self.directory / "aside"

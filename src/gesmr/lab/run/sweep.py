@@ -35,7 +35,7 @@ class SweptRun(Spec, Protocol):
 
 
 @dataclass(frozen=True)
-class SweepGroup:
+class SweepJob:
     """Runs of one function, dimension, place of the optimum, population size and length."""
 
     specs: tuple[SweptRun, ...]

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import LabError
-from ..run.store import Store, StoredGroup, write_text
+from ..run.store import Store, StoredJob, write_text
 from .claims import Claim, as_json
 from .figures import save, save_small, style
 from .output import csv_text, json_text, machines, say
@@ -78,7 +78,7 @@ class StudyView(Generic[R]):
     name: str
     title: str
     text: str  # what the reader of the report should look for
-    load: Callable[[Sequence[StoredGroup]], R]
+    load: Callable[[Sequence[StoredJob]], R]
     summary: Callable[[R], str]  # what was run, in a line
     make_tables: Callable[[R], Sequence[SimpleTable]]
     make_figures: Callable[[R], Mapping[str, tuple[str, Figure]]]
@@ -107,7 +107,7 @@ class StudyView(Generic[R]):
 
     def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Tables, claims, figures in few colours, provenance, and a page that shows them."""
-        groups = list(store.groups())
+        groups = list(store.jobs())
         results = self.results(store)
         tables, claims = self.make_tables(results), self.decide(results)
         with style():
@@ -131,7 +131,7 @@ class StudyView(Generic[R]):
 
     def chapter(self, directory: Path) -> Chapter:
         store = Store(directory)
-        groups = list(store.groups())
+        groups = list(store.jobs())
         results = self.results(store)
         with style():
             figures = self.make_figures(results)
@@ -161,7 +161,7 @@ class StudyView(Generic[R]):
 
     def results(self, store: Store) -> R:
         """What the study found, or an error that says what to run."""
-        groups = list(store.groups())
+        groups = list(store.jobs())
         if not groups:
             raise LabError(f"{store.directory} holds no results; `gesmr study run {self.name}` makes some")
         return self.load(groups)

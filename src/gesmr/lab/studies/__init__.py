@@ -1,6 +1,6 @@
 """The paper's experiments as data: each study is a deterministic generator of run specifications."""
 
-from ..run.specs import Group, Program, Selection, Spec, Study, as_json, content_hash
+from ..run.specs import Job, Program, Selection, Spec, Study, as_json, content_hash
 from .cmaes.runs import CmaesStudy
 from .control.runs import ControlStudy
 from .functions.runs import FunctionsStudy
@@ -25,4 +25,4 @@ _ALL: tuple[Study, ...] = (
 
 STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
 
-__all__ = ["STUDIES", "Group", "Program", "Selection", "Spec", "Study", "as_json", "content_hash"]
+__all__ = ["STUDIES", "Job", "Program", "Selection", "Spec", "Study", "as_json", "content_hash"]

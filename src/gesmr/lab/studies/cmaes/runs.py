@@ -18,7 +18,7 @@ import numpy as np
 from .... import _checks
 from ...run.function_task import FunctionTask, function_lanes
 from ...run.lanes import NUM_CHILDREN, STEP, Advance, Enter, First
-from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick
+from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
 from ..functions.runs import subset
 from .pycma import (
     EIGH_MATRICES,
@@ -106,7 +106,7 @@ class CmaesStudy:
         ]
         return [*duels, *authors, *(_cost(method, dim) for method in METHODS for dim in _dims(method, quick))]
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """Duels that differ in their seed alone together; every cost by itself."""
         if specs:
             for module in ("cma", "threadpoolctl"):  # missed before anything is computed
@@ -115,8 +115,8 @@ class CmaesStudy:
         for spec in specs:
             if isinstance(spec, Duel):
                 duels[replace(spec, seed=0)].append(spec)
-        costs = [CostGroup(spec) for spec in specs if isinstance(spec, Cost)]
-        return [*(DuelGroup(tuple(group)) for group in duels.values()), *costs]
+        costs = [CostJob(spec) for spec in specs if isinstance(spec, Cost)]
+        return [*(DuelJob(tuple(group)) for group in duels.values()), *costs]
 
 
 def _dims(method: str, quick: bool) -> tuple[int, ...]:
@@ -133,7 +133,7 @@ def _cost(method: str, dim: int) -> Cost:
 
 
 @dataclass(frozen=True)
-class DuelGroup:
+class DuelJob:
     """Duels that differ in their seed alone."""
 
     specs: tuple[Duel, ...]
@@ -245,7 +245,7 @@ def _padded(values: np.ndarray, empty: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class CostGroup:
+class CostJob:
     spec: Cost
     alone: ClassVar[bool] = True
 

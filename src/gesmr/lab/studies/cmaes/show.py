@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from scipy import stats as scipy_stats
 
 from ...errors import LabError
-from ...run.store import StoredGroup
+from ...run.store import StoredJob
 from ...show import stats
 from ...show.claims import Claim, Verdict, shortfall
 from ...show.figures import LINES, PAGE_WIDTH, LineStyle, log_y, settled
@@ -110,7 +110,7 @@ class Results:
     costs: Mapping[tuple[str, int], Measured]  # by method and dimension
 
 
-def load(groups: Sequence[StoredGroup]) -> Results:
+def load(groups: Sequence[StoredJob]) -> Results:
     found: dict[Row, dict[int, dict[str, np.ndarray]]] = defaultdict(dict)
     costs = {}
     for group in groups:

@@ -19,7 +19,7 @@ from ....problems.networks import UNIFORM, Policy
 from ...run.batch import Batch, parts, populations_of
 from ...run.lanes import FIXED_RATES, METHODS, NUM_CHILDREN, ORACLES, Lanes, compile_for, shape
 from ...run.reading import Reading
-from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick
+from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
 from ..functions.runs import subset
 
 GENERATIONS, SEEDS = 100, 5
@@ -72,7 +72,7 @@ class ControlStudy:
             for seed in seeds
         ]
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """Runs of one task and method together; on a GPU also those of all fixed rates.
 
         The longest episodes first; fresh runs after the others.
@@ -87,14 +87,14 @@ class ControlStudy:
         for (*what, method), seeds in seeds_of.items():
             family = "FMR" if method in FIXED_RATES and not (on_a_cpu and method == "OFMR") else method
             batches[(*what, family, tuple(seeds))].append(method)
-        groups: list[ControlGroup] = []
+        groups: list[ControlJob] = []
         for (task, generations, episodes, init, fresh, _, seeds), methods in batches.items():
             populations = populations_of(methods)
             most = max(1, memory // (populations * _memory_of_a_population(task, episodes)))
             if on_a_cpu:
                 most = min(most, max(1, _POPULATIONS_ON_A_CPU // populations))
             groups += [
-                ControlGroup(ControlTask(task, episodes, init, fresh), tuple(methods), part, generations)
+                ControlJob(ControlTask(task, episodes, init, fresh), tuple(methods), part, generations)
                 for part in parts(seeds, most)
             ]
         groups.sort(key=lambda group: (group.task.fresh, -group.work))
@@ -167,7 +167,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class ControlGroup:
+class ControlJob:
     task: ControlTask
     methods: tuple[str, ...]  # several only if all have fixed rates
     seeds: tuple[int, ...]

@@ -12,7 +12,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from ....problems.control import TASKS
 from ...errors import LabError
 from ...run.lanes import METHODS, ORACLES
-from ...run.store import StoredGroup, write_bytes
+from ...run.store import StoredJob, write_bytes
 from ...show import stats
 from ...show.claims import Claim, Verdict, shortfall
 from ...show.figures import PAGE_WIDTH, draw, legend, log_y, save, settled, style
@@ -65,7 +65,7 @@ class MethodRuns:
 Results = Mapping[Row, Mapping[str, MethodRuns]]  # then by method
 
 
-def load(groups: Sequence[StoredGroup]) -> Results:
+def load(groups: Sequence[StoredJob]) -> Results:
     """By row the methods there are, on the seeds they share. The longest runs, if there are several lengths."""
     runs: dict[tuple[Row, str], dict[int, tuple[np.ndarray, ...]]] = {}
     for group in groups:

@@ -106,7 +106,7 @@ def load_variants(store: Store, seeds: range | None = None) -> dict[Variant, Res
     runs: dict[Variant, _Runs] = {Variant(moved, reading): {} for reading in Reading for moved in (False, True)}
     seconds: dict[int, np.ndarray] = {}
     provenance = []
-    for group in store.groups():
+    for group in store.jobs():
         provenance.append(group.provenance)
         for i, spec in enumerate(group.specs):
             if spec["revision"] != REVISION:

@@ -15,7 +15,7 @@ from ...run.batch import Batch, Histories, parts, populations_of
 from ...run.function_task import FunctionTask, function_lanes
 from ...run.lanes import FIXED_RATES, METHODS, NUM_CHILDREN, STEP, Advance, Enter, First
 from ...run.reading import Reading
-from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick
+from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
 
 GENERATIONS = {2: 100, 30: 300, 100: 1000, 1000: 2500}  # T of each dimension
 LINEAR_GENERATIONS = 100
@@ -89,7 +89,7 @@ class FunctionsStudy:
             runs += [Cost(dim, len(seeds) * len(STDS)) for dim in dims]
         return runs
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """Runs of one function, dimension and method together; those with a fixed rate in one batch.
 
         The widest problems come first, so that later programs compile while they run.
@@ -103,17 +103,17 @@ class FunctionsStudy:
         for (*what, method), pairs in lanes_of.items():
             family = "FMR" if method in FIXED_RATES else method
             batches[(*what, family, tuple(pairs))].append(method)
-        groups: list[RunGroup] = []
+        groups: list[RunJob] = []
         for (function, dim, shifted, generations, reading, _, pairs), methods in batches.items():
             most = max(1, memory // _memory_per_lane(dim, populations_of(methods)))
             for part in parts(pairs, most):
-                groups.append(RunGroup(function, dim, shifted, generations, tuple(methods), part, reading))
+                groups.append(RunJob(function, dim, shifted, generations, tuple(methods), part, reading))
         groups.sort(key=lambda group: -group.dim)
-        return [*groups, *(CostGroup(spec) for spec in specs if isinstance(spec, Cost))]
+        return [*groups, *(CostJob(spec) for spec in specs if isinstance(spec, Cost))]
 
 
 @dataclass(frozen=True)
-class RunGroup:
+class RunJob:
     function: str
     dim: int
     shifted: bool
@@ -187,7 +187,7 @@ def _moments(log_rate: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class CostGroup:
+class CostJob:
     """GESMR and a fixed rate by turns, with the programs of the study."""
 
     spec: Cost

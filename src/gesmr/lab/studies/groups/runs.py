@@ -12,8 +12,8 @@ from .... import _checks
 from ...run.batch import parts
 from ...run.function_task import most_lanes
 from ...run.masked import PAPER, Setting
-from ...run.specs import Group, Selection, Spec
-from ...run.sweep import SweepGroup
+from ...run.specs import Job, Selection, Spec
+from ...run.sweep import SweepJob
 from ..functions.runs import STDS, subset
 
 FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
@@ -77,7 +77,7 @@ class GroupsStudy:
             for seed in seeds
         ]
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """Runs of one population size and function together; the largest first, so that none of them comes last."""
         batches: dict[tuple, list[GroupsRun]] = defaultdict(list)
         for spec in specs:
@@ -85,7 +85,7 @@ class GroupsStudy:
                 batches[spec.num_children, spec.function, spec.dim, spec.generations].append(spec)
         largest_first = sorted(batches.items(), key=lambda batch: -batch[0][0])
         return [
-            SweepGroup(part)
+            SweepJob(part)
             for (size, _, dim, _), runs in largest_first
             for part in parts(tuple(runs), most_lanes(size, dim, memory))
         ]

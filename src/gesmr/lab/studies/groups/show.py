@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from scipy import stats as scipy_stats
 
 from ...errors import LabError
-from ...run.store import StoredGroup
+from ...run.store import StoredJob
 from ...show import stats
 from ...show.claims import Claim, Verdict, shortfall
 from ...show.figures import PAGE_WIDTH, log_y, settled
@@ -86,7 +86,7 @@ class Curve:
 Results = Mapping[Row, Curve]
 
 
-def load(groups: Sequence[StoredGroup]) -> Results:
+def load(groups: Sequence[StoredJob]) -> Results:
     """The rows for which every K that divides N has run, on the seeds that all of these share."""
     values: dict[Row, dict[int, dict[int, float]]] = {}
     for group in groups:

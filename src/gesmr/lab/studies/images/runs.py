@@ -27,7 +27,7 @@ from ....problems.networks import INITIALISATIONS, NORMAL, SEEN, STANDARDISED, U
 from ...run.batch import Batch, parts, populations_of
 from ...run.lanes import METHODS, NUM_CHILDREN, ORACLES, STEP, Lanes, compile_for, shape
 from ...run.reading import Reading
-from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick
+from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
 from ..functions.runs import kept_generations, subset
 
 SETS = tuple(datasets.SOURCES)
@@ -100,19 +100,19 @@ class ImagesStudy:
             for seed in seeds
         ]
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """Runs that differ in their seeds together; on a CPU, which they keep busy, seed by seed. In order."""
         seeds_of: dict[tuple, list[int]] = defaultdict(list)
         for spec in specs:
             if isinstance(spec, ImagesRun):
                 what = spec.dataset, spec.images, spec.init, spec.generations, spec.method, spec.pixels
                 seeds_of[what].append(spec.seed)
-        groups: list[Group] = []
+        groups: list[Job] = []
         for (dataset, number, how, generations, method, pixels), seeds in seeds_of.items():
             task = ImagesTask(number, how)
             most = 1 if jax.default_backend() == "cpu" else memory // (task.memory * populations_of([method]))
             groups += [
-                ImagesGroup(dataset, task, generations, method, part, pixels)
+                ImagesJob(dataset, task, generations, method, part, pixels)
                 for part in parts(tuple(seeds), max(1, most))
             ]
         return groups
@@ -179,7 +179,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class ImagesGroup:
+class ImagesJob:
     """Runs of one method with different seeds."""
 
     dataset: str

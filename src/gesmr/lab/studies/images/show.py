@@ -14,7 +14,7 @@ from scipy.stats import kendalltau, rankdata, ttest_ind
 from ....problems.networks import INITIALISATIONS, PIXELS, STD, UNIFORM, UNIT
 from ...errors import LabError
 from ...run.lanes import METHODS, ORACLES, STEP
-from ...run.store import StoredGroup
+from ...run.store import StoredJob
 from ...show import stats
 from ...show.claims import Claim, Verdict, shortfall
 from ...show.figures import PAGE_WIDTH, draw, legend, log_y, over_seeds, settled
@@ -62,7 +62,7 @@ class Runs:
 Results = Mapping[Row, Mapping[str, Runs]]
 
 
-def load(groups: Sequence[StoredGroup]) -> Results:
+def load(groups: Sequence[StoredJob]) -> Results:
     found: dict[Row, dict[str, dict[int, list[np.ndarray]]]] = {}
     names = Runs.__dataclass_fields__
     for group in groups:

@@ -17,7 +17,7 @@ from ....analysis.samples import lane_deltas
 from ....problems.functions import FORMULAS, Function
 from ...run.function_task import AnyFunction
 from ...run.lanes import compile_for, keys_shape, shape
-from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick
+from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
 from ..functions.runs import GENERATIONS, subset
 
 # Points for each rate, every one with two groups: 10⁵ changes in a quick panel, 10⁶ where they are cheap; 4.9 · 10⁶.
@@ -61,10 +61,10 @@ class LandscapeStudy:
         functions = subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
         return [Panel(function, dim, points(dim)) for function in functions for dim in dims]
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """A panel each, the widest first. A program serves all functions of a dimension."""
         panels = [spec for spec in specs if isinstance(spec, Panel)]
-        return [PanelGroup(panel, _lanes(panel, memory)) for panel in sorted(panels, key=lambda panel: -panel.dim)]
+        return [PanelJob(panel, _lanes(panel, memory)) for panel in sorted(panels, key=lambda panel: -panel.dim)]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class PanelGroup:
+class PanelJob:
     panel: Panel
     lanes: int  # points in one call of the program
     alone: ClassVar[bool] = False

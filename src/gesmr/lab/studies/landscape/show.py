@@ -16,7 +16,7 @@ from rich.console import Console
 from ....analysis import Curves, best_rates, check_objective, objective_curves
 from ....problems.functions import FORMULAS, get
 from ...errors import LabError
-from ...run.store import StoredGroup, write_text
+from ...run.store import StoredJob, write_text
 from ...show.claims import Claim, Verdict
 from ...show.figures import PAGE_HEIGHT, PAGE_WIDTH, save, settled, style, symmetric_log_y
 from ...show.output import say
@@ -32,7 +32,7 @@ _LEAST_SHARE = 1e-4
 Results = Mapping[tuple[str, int], Curves]  # by function and dimension
 
 
-def load(groups: Sequence[StoredGroup]) -> Results:
+def load(groups: Sequence[StoredJob]) -> Results:
     """Curves in the study's order; of panels computed twice the one with more points."""
     names = {field.name for field in fields(Panel)}
     found: dict[tuple[str, int], tuple[Panel, Curves]] = {}

@@ -13,7 +13,7 @@ from .... import _checks, noise
 from ....problems.functions import FORMULAS
 from ...run.function_task import AnyFunction
 from ...run.lanes import compile_for, keys_shape, shape
-from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick
+from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
 from ..functions.runs import subset
 
 SAMPLES = {"quick": 2_000, "paper": 20_000}  # for each rate
@@ -43,8 +43,8 @@ class MutationsStudy:
         samples = SAMPLES[_checks.choice("profile", selection.profile, self.profiles)]
         return [Mutations(f, samples) for f in subset("functions", selection.functions, ("ackley",), FORMULAS)]
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
-        return [MutationsGroup(spec) for spec in specs if isinstance(spec, Mutations)]
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
+        return [MutationsJob(spec) for spec in specs if isinstance(spec, Mutations)]
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Mutate:
 
 
 @dataclass(frozen=True)
-class MutationsGroup:
+class MutationsJob:
     spec: Mutations
     alone: ClassVar[bool] = False
 

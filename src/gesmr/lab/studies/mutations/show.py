@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 
 from ....problems.functions import FORMULAS, get
 from ...errors import LabError
-from ...run.store import StoredGroup
+from ...run.store import StoredJob
 from ...show import stats
 from ...show.claims import Claim, Verdict
 from ...show.figures import PAGE_WIDTH, settled, style
@@ -37,7 +37,7 @@ class Result:
 Results = Mapping[str, Result]  # by function
 
 
-def load(groups: Sequence[StoredGroup]) -> Results:
+def load(groups: Sequence[StoredJob]) -> Results:
     """In the order of the functions; of those computed twice the one with more samples."""
     names = {field.name for field in fields(Mutations)}
     found: dict[str, Result] = {}

@@ -14,8 +14,8 @@ from ...run.batch import parts
 from ...run.function_task import most_lanes
 from ...run.lanes import NUM_CHILDREN
 from ...run.masked import PAPER, Setting
-from ...run.specs import Group, Selection, Spec
-from ...run.sweep import SweepGroup
+from ...run.specs import Job, Selection, Spec
+from ...run.sweep import SweepJob
 from ..functions.runs import GENERATIONS, STDS, subset
 
 FUNCTIONS = tuple(name for name, formula in FORMULAS.items() if formula.optimum is not None)
@@ -82,7 +82,7 @@ class SensitivityStudy:
             for seed in seeds
         ]
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """Runs of one function, dimension and place of the optimum together; the widest problems first."""
         batches: dict[tuple, list[SensitivityRun]] = defaultdict(list)
         for spec in specs:
@@ -90,7 +90,7 @@ class SensitivityStudy:
                 batches[spec.dim, spec.function, spec.shifted, spec.generations].append(spec)
         widest_first = sorted(batches.items(), key=lambda batch: -batch[0][0])
         return [
-            SweepGroup(part)
+            SweepJob(part)
             for (dim, *_), runs in widest_first
             for part in parts(tuple(runs), most_lanes(NUM_CHILDREN, dim, memory))
         ]

@@ -16,7 +16,7 @@ from scipy.stats import rankdata
 
 from ...errors import LabError
 from ...run.masked import PAPER, Setting
-from ...run.store import StoredGroup
+from ...run.store import StoredJob
 from ...show import stats
 from ...show.figures import PAGE_WIDTH, settled
 from ...show.resolution import log10
@@ -55,7 +55,7 @@ class Results:
         return np.array([r.function in functions and shifted in (None, r.shifted) for r in self.rows])
 
 
-def load(groups: Sequence[StoredGroup]) -> Results:
+def load(groups: Sequence[StoredJob]) -> Results:
     values: dict[Row, dict[Setting, dict[int, float]]] = {}
     for group in groups:
         for spec, final in zip(group.specs, group.arrays.get("final", ()), strict=False):

@@ -25,7 +25,7 @@ from ....evolution import evolve
 from ....ga import GA, State
 from ....problems.functions import FORMULAS, Function
 from ...run.lanes import NUM_CHILDREN, compile_for, shape
-from ...run.specs import Compiled, Group, Program, Selection, Spec, Tick, as_json, content_hash
+from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick, as_json, content_hash
 from ..functions.runs import GENERATIONS as DIMS
 
 COUNTS = (2, 3, 5, 10, 30, 100, 1000, 10_000)  # q
@@ -92,7 +92,7 @@ class TheoremStudy:
         ]
         return [*minima, *points]
 
-    def groups(self, specs: Sequence[Spec], memory: int) -> Sequence[Group]:
+    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
         """The points of a run together, the most costly first; the minima of one q together."""
         points, minima = defaultdict(list), defaultdict(list)
         for spec in specs:
@@ -100,12 +100,12 @@ class TheoremStudy:
                 points[spec.function, spec.dim, spec.samples, spec.per_decade, spec.q].append(spec)
             elif isinstance(spec, Minimum):
                 minima[spec.q, spec.samples].append(spec)
-        groups = [*map(PointGroup, map(tuple, points.values())), *map(MinimumGroup, map(tuple, minima.values()))]
+        groups = [*map(PointJob, map(tuple, points.values())), *map(MinimumJob, map(tuple, minima.values()))]
         return sorted(groups, key=lambda group: -group.work)
 
 
 @dataclass(frozen=True)
-class MinimumGroup:
+class MinimumJob:
     specs: tuple[Minimum, ...]  # that differ in σ alone
     alone: ClassVar[bool] = False
 
@@ -133,7 +133,7 @@ class MinimumGroup:
 
 
 @dataclass(frozen=True)
-class PointGroup:
+class PointJob:
     specs: tuple[Point, ...]  # of one run: they differ in the generation alone
     alone: ClassVar[bool] = False
 

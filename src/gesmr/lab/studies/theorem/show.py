@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 from ....analysis.order_statistics import expected_minimum
-from ...run.store import StoredGroup
+from ...run.store import StoredJob
 from ...show.claims import Claim, Verdict
 from ...show.figures import PAGE_WIDTH, settled
 from ...show.simple import SimpleTable, StudyView
@@ -99,7 +99,7 @@ class Results:
     points: tuple[SmallRates, ...]
 
 
-def load(groups: Sequence[StoredGroup]) -> Results:
+def load(groups: Sequence[StoredJob]) -> Results:
     """Of what was computed several times, that with the most samples."""
     minima, points = {}, {}
     for group in groups:
