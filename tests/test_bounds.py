@@ -1,12 +1,14 @@
 """Bounds: hard, in the units of the range, by reflection, clipping and drawing again."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
 import gesmr
-from gesmr.bounds import Bounds, into, resolve, within
+from gesmr.bounds import Bounds, resolve, within
+from gesmr.ga import make_children
 from helpers.refusals import assert_refused
 
 INF = np.inf
@@ -28,22 +30,23 @@ def test_reflection_is_mirroring_as_often_as_needed(x64):
     x = generator.uniform(-40, 40, (500, 3))
     bounds = Bounds(np.array([-1.0, 2.0, 0.0]), np.array([1.5, 9.0, 0.5]))
     expected = [[fold(x[i, j], bounds.low[j], bounds.high[j]) for j in range(3)] for i in range(500)]
-    np.testing.assert_allclose(jax.jit(into)(x, bounds), expected, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(Bounds.repair)(bounds, jnp.asarray(x)), expected, atol=1e-12)
 
 
 def test_open_sides_and_what_is_inside(x64):
-    x = np.array([[-3.0, 4.0, 7.0, 0.1], [5.0, -2.0, -7.0, 0.30000000000000004]])
+    x = jnp.array([[-3.0, 4.0, 7.0, 0.1], [5.0, -2.0, -7.0, 0.30000000000000004]])
     bounds = Bounds(np.array([0.0, -INF, -INF, 0.0]), np.array([INF, 1.0, INF, 1.0]))
-    np.testing.assert_array_equal(into(x, bounds), [[3.0, -2.0, 7.0, 0.1], [5.0, -2.0, -7.0, 0.30000000000000004]])
-    clipped = into(x, Bounds(bounds.low, bounds.high, "clip"))
+    np.testing.assert_array_equal(bounds.repair(x), [[3.0, -2.0, 7.0, 0.1], [5.0, -2.0, -7.0, 0.30000000000000004]])
+    clipped = Bounds(bounds.low, bounds.high, "clip").repair(x)
     np.testing.assert_array_equal(clipped, [[0.0, 1.0, 7.0, 0.1], [5.0, -2.0, -7.0, 0.30000000000000004]])
 
 
 def mutants(bounds, parent, rate, n=20_000):
-    mutate = jax.jit(Bounds.mutate)
-    keys = gesmr.noise.fold_in(gesmr.noise.key(1), np.arange(n))
-    parents = np.broadcast_to(np.asarray(parent, np.float32), (n, len(parent)))
-    return np.asarray(mutate(bounds, keys, parents, np.full((n, 1), rate, np.float32)), np.float64)
+    """Children of one parent, without the copy of it in slot 0."""
+    keys = gesmr.noise.fold_in(gesmr.noise.key(1), np.arange(n + 1))
+    population, chosen = jnp.asarray([parent], jnp.float32), jnp.zeros(n + 1, jnp.int32)
+    children = jax.jit(make_children)(keys, population, chosen, jnp.full(n, rate, jnp.float32), bounds)
+    return np.asarray(children[1:], np.float64)
 
 
 def test_rates_are_in_units_of_the_range():

@@ -1,6 +1,7 @@
 """Bounds on variables: hard, at the start and at every mutation."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,7 +9,7 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from . import _checks, noise, storage
+from . import _checks, storage
 from ._pytree import pytree, static
 from .controllers import Clip, Controller
 
@@ -34,34 +35,33 @@ class Bounds:
     def __post_init__(self):
         _checks.choice("handling", self.handling, HANDLINGS)
 
-    def mutate(
-        self, keys: noise.Key, parents: Array, rates: Array, stored: Any = None, genes: noise.Genes | None = None
-    ) -> Array:
-        """x' = x + σ·unit·ε inside the bounds: `f[n, d]` from parents `f[n, d]`, rates `f[n, 1]` and keys `[n]`.
+    def stored_in(self, dtype: Any) -> "Bounds":
+        """These bounds as a population of this dtype has them: bfloat16 rounds them."""
+        if not storage.is_narrow(dtype):
+            return self
+        low, high = (storage.wide(jnp.asarray(side, jnp.bfloat16)) for side in (self.low, self.high))
+        return Bounds(low, high, self.handling, self.unit)
 
-        If what comes of it will be `stored` in bfloat16, the bounds are as that has them.
-        """
-        if storage.is_narrow(stored):
-            low, high = (storage.wide(jnp.asarray(side, jnp.bfloat16)) for side in (self.low, self.high))
-            return Bounds(low, high, self.handling, self.unit).mutate(keys, parents, rates, None, genes)
-        low, high = (jnp.asarray(side, parents.dtype) for side in (self.low, self.high))
-        span = high - low
+    def steps(self, rates: Array, dtype: Any) -> Array:
+        """How far one standard deviation of noise moves each gene: `f[n, d]` from rates `f[n, 1]`."""
+        low, high = (jnp.asarray(side, dtype) for side in (self.low, self.high))
+        span, rates = high - low, rates.astype(dtype)
         finite = jnp.isfinite(span)
-        unit = jnp.where(finite, span, jnp.asarray(self.unit, parents.dtype))
-        rates = rates.astype(parents.dtype)
-        steps = jnp.where(finite, jnp.minimum(rates, 1), rates) * unit
+        unit = jnp.where(finite, span, jnp.asarray(self.unit, dtype))
+        return jnp.where(finite, jnp.minimum(rates, 1), rates) * unit
 
-        first, total = (0, parents.shape[1]) if genes is None else genes
+    def repair(self, x: Array, redraw: Callable[[Array], Array] | None = None) -> Array:
+        """`x f[n, d]` inside the bounds. `redraw` gives other mutants by the number of the attempt, for "resample".
 
-        def draw(attempt: Any) -> Array:
-            start = attempt * total if genes is None else attempt * total + first
-            epsilon = noise.normal(noise.bits(keys, parents.shape[1], start))
-            return (parents + steps * epsilon).astype(parents.dtype)
-
-        moved = draw(0)
-        if self.handling == "resample":
-            moved = _resample(draw, moved, low, high)
-        return into(moved, self)
+        What is still outside is clipped if that is how bounds are handled, else reflected.
+        """
+        low, high = (jnp.asarray(side, x.dtype) for side in (self.low, self.high))
+        if self.handling == "resample" and redraw is not None:
+            x = _resample(redraw, x, low, high)
+        if self.handling != "clip":
+            x = _reflect(x, low, high)
+        largest = np.finfo(x.dtype).max
+        return jnp.clip(x, jnp.maximum(low, -largest), jnp.minimum(high, largest))
 
 
 def check_numbers(bounds: Bounds) -> None:
@@ -77,15 +77,6 @@ def check_numbers(bounds: Bounds) -> None:
             raise TypeError(f"{name} of bounds must be a number or one per variable, and not NaN, got {shown}")
 
 
-def into(x: Array, bounds: Bounds) -> Array:
-    """`x f[n, d]` inside the bounds: clipped if that is how they are handled, else reflected."""
-    low, high = (jnp.asarray(side, x.dtype) for side in (bounds.low, bounds.high))
-    if bounds.handling != "clip":
-        x = _reflect(x, low, high)
-    largest = np.finfo(x.dtype).max
-    return jnp.clip(x, jnp.maximum(low, -largest), jnp.minimum(high, largest))
-
-
 def _reflect(x: Array, low: Array, high: Array) -> Array:
     """`x` mirrored at the bounds as often as needed. What is inside stays as it is, to the bit."""
     span = high - low
@@ -96,7 +87,7 @@ def _reflect(x: Array, low: Array, high: Array) -> Array:
     return jnp.where(outside, jnp.where(jnp.isfinite(span), folded, mirrored), x)
 
 
-def _resample(draw: Any, x: Array, low: Array, high: Array) -> Array:
+def _resample(redraw: Callable[[Array], Array], x: Array, low: Array, high: Array) -> Array:
     """`x` with genes that are outside drawn again, and again: a truncated normal."""
 
     def outside(x: Array) -> Array:
@@ -104,7 +95,7 @@ def _resample(draw: Any, x: Array, low: Array, high: Array) -> Array:
 
     def again(carry: tuple[Array, Array]) -> tuple[Array, Array]:
         attempt, x = carry
-        return attempt + 1, jnp.where(outside(x), draw(attempt), x)
+        return attempt + 1, jnp.where(outside(x), redraw(attempt), x)
 
     def unfinished(carry: tuple[Array, Array]) -> Array:
         attempt, x = carry

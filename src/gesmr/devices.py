@@ -101,6 +101,13 @@ class Shards:
         """`function` as every device computes it on its own part."""
         return jax.shard_map(function, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
 
+    def run(self, part: Callable, ga: Any, population: Array, *rest: Any) -> tuple[Array, Any]:
+        """`part(ga, population, *rest)` as every device computes it: of a population it has the genes it holds, of a
+        GA's bounds those of these genes, of all else everything. What `part` returns is a pair of the same kind.
+        """
+        specs = self._specs(ga), self.by_gene, *[REPLICATED] * len(rest)
+        return self.map(part, specs, (self.by_gene, REPLICATED))(ga, population, *rest)
+
     @property
     def genes(self) -> noise.Genes:
         """Those this device holds."""
@@ -134,6 +141,10 @@ class Shards:
         """Rows `f[n, d]` sharded over the devices, in memory of their own unless the caller needs them no more."""
         return _put(self._padded(rows), NamedSharding(self.mesh, self.by_gene), donate)
 
+    def place(self, ga: Any) -> Any:
+        """A GA on the devices, as `run` takes it."""
+        return jax.tree.map(self._put, ga, self._specs(ga))
+
     def shard_genes(self, tree: Any) -> Any:
         """Arrays `[d]` of a pytree sharded over the devices as the genes are; numbers stay as they are."""
         along = NamedSharding(self.mesh, PartitionSpec(self.axis))
@@ -142,6 +153,21 @@ class Shards:
     def replicate(self, tree: Any) -> Any:
         """The arrays of a pytree on every device."""
         return replicate(tree, self.mesh)
+
+    def _specs(self, ga: Any) -> Any:
+        """How a GA is sharded: one number per gene in its bounds by gene, all else not at all."""
+        in_bounds = jax.tree_util.GetAttrKey("bounds")
+
+        def spec(path: tuple, leaf: Any) -> PartitionSpec:
+            return PartitionSpec(self.axis) if path[0] == in_bounds and np.ndim(leaf) else REPLICATED
+
+        return jax.tree_util.tree_map_with_path(spec, ga)
+
+    def _put(self, x: Any, spec: PartitionSpec) -> Any:
+        """An array on the devices; what is no array stays as it is."""
+        if not isinstance(x, jax.Array | np.ndarray):
+            return x
+        return _put(x if spec == REPLICATED else self._padded(x), NamedSharding(self.mesh, spec))
 
     def row(self, population: Array, index: int) -> np.ndarray:
         """A whole member `f[d]`, in every process."""

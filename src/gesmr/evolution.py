@@ -1,8 +1,6 @@
 """Many generations as one compiled loop."""
 
-import dataclasses
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +12,8 @@ from jax.tree_util import Partial
 
 from . import _checks, noise
 from .devices import REPLICATED, Shards, mesh_of, replicate, shard_seeds
-from .ga import GA, State, check_state
+from .ga import GA, Proposal, State, check_state
+from .generation import Values, generation
 from .storage import is_narrow, on_wide, packed, unpacked
 
 Objective = Callable[..., Array]  # f[N, d] → f[N], to be minimised; of a key too if it is random
@@ -77,22 +76,21 @@ def evolve(
         raise ValueError(f"state must hold num_children + 1 = {members} members, got {state.fitness.shape[-1]}")
     if batch_size is not None:
         batch_size = min(_checks.integer("batch_size", batch_size, 1), ga.num_children)
-    rest = state._replace(population=None)
-    options = int(generations), record, batch_size, keyed
-    mesh = mesh_of(devices)
+    rest, loop = state._replace(population=None), Loop(int(generations), record, batch_size, keyed)
+    mesh, objective = mesh_of(devices), as_pytree(objective)
     if mesh is None:
-        run, objective = _evolve_donating if donate else _evolve, as_pytree(objective)
+        run = _evolve_donating if donate else _evolve
         if state.fitness.ndim == 2:
-            return jax.vmap(lambda *one: run(ga, objective, *one, *options))(state.population, rest)
-        return run(ga, objective, state.population, rest, *options)
+            return jax.vmap(lambda *one: run(ga, objective, *one, loop))(state.population, rest)
+        return run(ga, objective, state.population, rest, loop)
     if state.fitness.ndim == 2:
         population, rest = shard_seeds((state.population, rest), mesh, donate=donate)
-        ga, objective = replicate((ga, as_pytree(objective)), mesh)
-        return _evolve_seeds(ga, objective, population, rest, *options, mesh, state.fitness.shape[0])
+        ga, objective = replicate((ga, objective), mesh)
+        return _evolve_seeds(ga, objective, population, rest, loop, mesh, state.fitness.shape[0])
     shards = Shards(mesh, state.population.shape[1])
-    population, bounds = shards.shard(state.population, donate=donate), shards.shard_genes(ga.bounds)
-    ga, objective, rest = shards.replicate((dataclasses.replace(ga, bounds=None), as_pytree(objective), rest))
-    return _evolve_children(ga, bounds, objective, population, rest, *options, shards)
+    population = shards.shard(state.population, donate=donate)
+    objective, rest = shards.replicate((objective, rest))
+    return _evolve_sharded(shards.place(ga), objective, population, rest, loop, shards)
 
 
 def check_run(ga: Any, objective: Any, state: Any, generations: Any) -> None:
@@ -110,42 +108,40 @@ def as_pytree(function: Callable) -> Callable:
     return Partial(function) if is_leaf else function
 
 
+class Loop(NamedTuple):
+    """What shapes the program of a run."""
+
+    generations: int
+    record: Callable[[State], Any] | None
+    batch_size: int | None
+    keyed: bool
+
+
 def _run(
-    ga: GA,
-    objective: Objective,
-    population: Array,
-    rest: State,
-    generations: int,
-    record: Callable[[State], Any] | None,
-    batch_size: int | None,
-    keyed: bool,
-    shards: Shards | None = None,
+    ga: GA, objective: Objective, population: Array, rest: State, loop: Loop, shards: Shards | None = None
 ) -> tuple[State, History]:
     """The loop; on many devices every one of them runs it, on the genes it holds."""
     dtype, genes = population.dtype, None if shards is None else shards.genes
 
-    def valued(state: State) -> Objective:
-        """The objective of the generation that follows `state`."""
+    def evaluate(state: State, proposal: Proposal) -> Values:
         key = noise.fold_in(state.key, OBJECTIVE, state.generation)
-        values = on_wide((lambda candidates: objective(candidates, key)) if keyed else objective, dtype)
-        return values if shards is None else shards.sharded(values)
+        values = on_wide((lambda candidates: objective(candidates, key)) if loop.keyed else objective, dtype)
+        values = values if shards is None else shards.sharded(values)
+        return Values(evaluate_children(values, proposal.population, loop.batch_size))
 
     def visible(state: State) -> State:
         members = state.population if shards is None else shards.gather(state.population)
         return state._replace(population=unpacked(members, dtype))
 
-    def generation(state: State, _) -> tuple[State, History]:
-        proposal = ga.ask(state, genes)
-        log_rate = jnp.mean(ga.controller.log_rates(state.controller))
-        state = ga.tell(state, proposal, evaluate_children(valued(state), proposal.population, batch_size))
-        evaluations = _evaluations(ga.num_children, state.generation)
-        extra = None if record is None else record(visible(state))
-        return state, History(state.best_fitness, log_rate, evaluations, extra)
+    def step(state: State, _: None) -> tuple[State, History]:
+        state, _, best, log_rate = generation(ga, state, evaluate, genes=genes)
+        extra = None if loop.record is None else loop.record(visible(state))
+        return state, History(best, log_rate, _evaluations(ga.num_children, state.generation), extra)
 
     # Two generations per step let a GPU swap two buffers instead of copying the population back; a CPU gains nothing.
     unroll = 1 if jax.default_backend() == "cpu" else 2
     start = rest._replace(population=packed(population))
-    state, history = lax.scan(generation, start, None, length=generations, unroll=unroll)
+    state, history = lax.scan(step, start, None, length=loop.generations, unroll=unroll)
     return state._replace(population=unpacked(state.population, dtype)), history
 
 
@@ -182,61 +178,38 @@ def batch_sizes(rows: int, batch_size: int | None) -> set[int]:
     return {rows} if batch_size is None else {batch_size, rows % batch_size} - {0}
 
 
-def _run_children(
-    ga: GA,
-    bounds: Any,
-    objective: Objective,
-    population: Array,
-    rest: State,
-    generations: int,
-    record: Callable[[State], Any] | None,
-    batch_size: int | None,
-    keyed: bool,
-    shards: Shards,
+def _run_sharded(
+    ga: GA, objective: Objective, population: Array, rest: State, loop: Loop, shards: Shards
 ) -> tuple[State, History]:
-    """One run on many devices; `ga` comes without its bounds, which are sharded."""
+    """One run on many devices."""
+    loop = loop._replace(batch_size=shards.batch(loop.batch_size, ga.num_children))
 
-    def part(ga: GA, bounds: Any, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
-        ga, size = dataclasses.replace(ga, bounds=bounds), shards.batch(batch_size, ga.num_children)
-        return _run(ga, objective, population, rest, generations, record, size, keyed, shards)
+    def part(ga: GA, population: Array, objective: Objective, rest: State) -> tuple[Array, tuple[State, History]]:
+        state, history = _run(ga, objective, population, rest, loop, shards)
+        return state.population, (state._replace(population=None), history)
 
-    specs = REPLICATED, shards.per_gene(bounds), REPLICATED, shards.by_gene, REPLICATED
-    final = State(REPLICATED, REPLICATED, shards.by_gene, REPLICATED, REPLICATED), REPLICATED  # type: ignore[arg-type]
-    state, history = shards.map(part, specs, final)(ga, bounds, objective, population, rest)
-    return state._replace(population=state.population[:, : shards.num_genes]), history
+    population, (rest, history) = shards.run(part, ga, population, objective, rest)
+    return rest._replace(population=population[:, : shards.num_genes]), history
 
 
 def _run_seeds(
-    ga: GA,
-    objective: Objective,
-    population: Array,
-    rest: State,
-    generations: int,
-    record: Callable[[State], Any] | None,
-    batch_size: int | None,
-    keyed: bool,
-    mesh: Mesh,
-    seeds: int,
+    ga: GA, objective: Objective, population: Array, rest: State, loop: Loop, mesh: Mesh, seeds: int
 ) -> tuple[State, History]:
-    """Many runs on many devices, some on each. All but the populations is known replicate afterwards."""
+    """Many runs on many devices, some on each. All but the populations is known everywhere afterwards."""
     by_seed = PartitionSpec(mesh.axis_names[0])
 
     def part(ga: GA, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
-        def one(population: Array, rest: State) -> tuple[State, History]:
-            return _run(ga, objective, population, rest, generations, record, batch_size, keyed)
+        return jax.vmap(lambda population, rest: _run(ga, objective, population, rest, loop))(population, rest)
 
-        return jax.vmap(one)(population, rest)
-
-    many = jax.shard_map(
-        part, mesh=mesh, in_specs=(REPLICATED, REPLICATED, by_seed, by_seed), out_specs=by_seed, check_vma=False
-    )
+    specs = REPLICATED, REPLICATED, by_seed, by_seed
+    many = jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=by_seed, check_vma=False)
     state, history = jax.tree.map(lambda x: x[:seeds], many(ga, objective, population, rest))
     small = state._replace(population=None), history
     rest, history = lax.with_sharding_constraint(small, NamedSharding(mesh, REPLICATED))
     return rest._replace(population=state.population), history
 
 
-_evolve = partial(jax.jit, static_argnums=(4, 5, 6, 7))(_run)
-_evolve_donating = partial(jax.jit, static_argnums=(4, 5, 6, 7), donate_argnums=2)(_run)
-_evolve_children = partial(jax.jit, static_argnums=(5, 6, 7, 8, 9), donate_argnums=3)(_run_children)
-_evolve_seeds = partial(jax.jit, static_argnums=(4, 5, 6, 7, 8, 9), donate_argnums=2)(_run_seeds)
+_evolve = jax.jit(_run, static_argnums=4)
+_evolve_donating = jax.jit(_run, static_argnums=4, donate_argnums=2)
+_evolve_sharded = jax.jit(_run_sharded, static_argnums=(4, 5), donate_argnums=2)
+_evolve_seeds = jax.jit(_run_seeds, static_argnums=(4, 5, 6), donate_argnums=2)

@@ -159,17 +159,21 @@ def make_children(
     """How parents make a child: x' = x + σε (Eq. 2), for each of the members `chosen i32[N+1]` with its key.
 
     Slot 0 has rate 0, an exact copy. One gather and one fused noise term: the population is read and written once.
-    Where a population holds only some `genes`, its children get the noise of those.
+    With bounds σ is in units of a gene's range, and what leaves it is brought back. Where a population holds only some
+    `genes`, its children get the noise of those.
     """
     rates = jnp.concatenate([jnp.zeros_like(rates[:1]), rates])[:, None]
-    start = 0 if genes is None else genes.first
-    if bounds is not None:
-        parents = storage.packed(population).at[chosen].get(mode="promise_in_bounds")
-        moved = bounds.mutate(keys, storage.wide(parents), rates, population.dtype, genes)
-        return storage.rounded(moved, population.dtype, keys, start)
-    epsilon = noise.normal(noise.bits(keys, population.shape[1], start))
-    parents = storage.packed(population).at[chosen].get(mode="promise_in_bounds")
-    return storage.rounded(storage.wide(parents) + rates * epsilon, population.dtype, keys, start)
+    first, total = (0, population.shape[1]) if genes is None else genes
+    parents = storage.wide(storage.packed(population).at[chosen].get(mode="promise_in_bounds"))
+    bounds = None if bounds is None else bounds.stored_in(population.dtype)
+    steps = rates if bounds is None else bounds.steps(rates, parents.dtype)
+
+    def mutants(attempt: Any) -> Array:
+        epsilon = noise.normal(noise.bits(keys, parents.shape[1], attempt * total + first))
+        return (parents + steps * epsilon).astype(parents.dtype)
+
+    children = mutants(0) if bounds is None else bounds.repair(mutants(0), mutants)
+    return storage.rounded(children, population.dtype, keys, first)
 
 
 def _finite_or_worst(fitness: Array) -> Array:

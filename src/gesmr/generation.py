@@ -1,12 +1,14 @@
-"""One generation for values that come from outside: learn from them, select, mutate, in one compiled call."""
+"""One generation, wherever it is run: in a compiled loop, or by calls from outside."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from . import noise
 from .ga import GA, Proposal, State
 from .optimize import exact
 
@@ -44,6 +46,39 @@ def advance(
 @exact.jit
 def propose(ga: GA, state: State) -> tuple[Proposal, Array]:
     return ga.ask(state), mean_log_rate(ga, state)
+
+
+class Values(NamedTuple):
+    """What evaluating a proposal gave."""
+
+    children: Array  # f[N]
+    parents: Array | None = None  # f[N]  of each child's parent, if they were evaluated again beside them
+    elite: Array | None = None  # f[]  of slot 0, if it was evaluated again
+
+
+class Generation(NamedTuple):
+    """What came of a generation."""
+
+    state: State
+    elite_count: Any  # i32[]  evaluations behind the value in slot 0
+    best: Array  # f[]  the lowest value of all N+1; if the elite is evaluated again, its mean
+    log_rate: Array  # f[]  mean log of the rates its children were made with
+
+
+def generation(
+    ga: GA,
+    state: State,
+    evaluate: Callable[[State, Proposal], Values],
+    elite_count: Any = 1,
+    genes: noise.Genes | None = None,
+) -> Generation:
+    """Select, mutate, evaluate, learn. Of a population that holds only some `genes`, those."""
+    proposal = ga.ask(state, genes)
+    values = evaluate(state, proposal)
+    log_rate = mean_log_rate(ga, state)
+    state, elite_count = learn(ga, state, proposal, values.children, values.parents, values.elite, elite_count)
+    best = state.best_fitness if values.elite is None else state.fitness[0]
+    return Generation(state, elite_count, best, log_rate)
 
 
 def learn(

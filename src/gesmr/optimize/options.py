@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from .. import _checks, controllers, noise, storage
-from ..bounds import FARTHEST, Bounds, into, is_bounded_everywhere, resolve, within
+from ..bounds import FARTHEST, Bounds, is_bounded_everywhere, resolve, within
 from ..devices import REPLICATED, Shards
 from ..ga import GA
 from . import space as spaces
@@ -173,7 +173,7 @@ def _rows(
         if std is None:
             anywhere = bounds.low + jnp.where(jnp.isfinite(span), span, 0) * noise.uniform(words)
             population = jnp.where(jnp.isfinite(span), anywhere.astype(x0.dtype), population)
-        population = into(population, bounds)
+        population = bounds.repair(population)
     population = storage.rounded(population, dtype, keys, start)
     return population.at[: head.shape[0]].set(head.astype(dtype))
 
