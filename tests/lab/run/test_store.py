@@ -5,13 +5,15 @@ import subprocess
 import sys
 import textwrap
 import threading
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from gesmr.lab.errors import LabError, StorageError
-from gesmr.lab.run.store import Store, check_home, write_text
+from gesmr.lab.run.store import Store, StoredJob, check_home, runs_of, write_text
 from gesmr.lab.studies import as_json, content_hash
 from helpers.studies import made_up_group
 
@@ -47,6 +49,41 @@ def test_a_group_is_read_back_as_it_was_written(store):
         assert group.arrays[name].dtype == array.dtype
     assert store.done() == hashes(specs)
     assert store.has(specs)
+
+
+@dataclass(frozen=True)
+class Piece:
+    kind: ClassVar[str] = "piece"
+    name: str
+    rates: tuple[float, ...] = (1.0,)
+    revision: int = 2
+
+
+def test_stored_runs_are_read_as_what_they_were():
+    stored = {"kind": "piece", "name": "a", "revision": 2}
+    passed_over = (
+        {**stored, "kind": "other"},
+        {**stored, "revision": 1},
+        {**stored, "added_later": 1},
+        {"kind": "piece", "revision": 2},
+        {"name": "a", "revision": 2},
+    )
+    specs = ({**stored, "rates": [0.5, 2.0]}, *passed_over, stored)
+    job = StoredJob(specs, {}, {"value": np.arange(7.0), "row": np.arange(14).reshape(7, 2)})
+    (first, arrays), (last, others) = runs_of([job], Piece)
+    assert (first, last) == (Piece("a", (0.5, 2.0)), Piece("a"))
+    assert (arrays["value"], others["value"]) == (0.0, 6.0)
+    assert others["row"].tolist() == [12, 13]
+
+
+def test_runs_of_a_study_come_back_from_its_store(store):
+    specs, arrays = made_up_group()
+    store.write(specs, arrays, {})
+    found = list(runs_of(store.jobs(), type(specs[0])))
+    assert [spec for spec, _ in found] == list(specs)
+    for i, (_, own) in enumerate(found):
+        assert own.keys() == arrays.keys()
+        assert all(np.array_equal(own[name], array[i]) for name, array in arrays.items())
 
 
 def test_the_same_group_is_the_same_bytes(store, tmp_path):

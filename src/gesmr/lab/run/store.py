@@ -13,11 +13,11 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,32 @@ class StoredJob:
     specs: tuple[dict[str, Any], ...]
     provenance: dict[str, Any]
     arrays: dict[str, np.ndarray]  # first axis follows `specs`
+
+
+S = TypeVar("S", bound=Spec)
+
+
+def runs_of(jobs: Iterable[StoredJob], kind: type[S]) -> Iterator[tuple[S, dict[str, np.ndarray]]]:
+    """Every stored run of a kind and of its present revision, with its own arrays.
+
+    Fields that were not stored have their defaults. What this version cannot describe is passed over.
+    """
+    for job in jobs:
+        for i, stored in enumerate(job.specs):
+            spec = _typed(stored, kind)
+            if spec is not None:
+                yield spec, {name: array[i] for name, array in job.arrays.items()}
+
+
+def _typed(stored: Mapping[str, Any], kind: type[S]) -> S | None:
+    """A stored specification as the dataclass it was, if it still is one."""
+    defaults = {field.name: field.default for field in fields(kind)}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in stored.items()}
+    complete = {**defaults, **given}
+    of_this_kind = complete.pop("kind", None) == kind.kind and complete.get("revision") == defaults.get("revision")
+    if not of_this_kind or complete.keys() != defaults.keys() or MISSING in complete.values():
+        return None
+    return kind(**complete)
 
 
 def check_home(directory: Path) -> None:
