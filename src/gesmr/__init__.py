@@ -1,10 +1,10 @@
 """Genetic algorithms that find their own mutation rate."""
 
-from . import analysis, noise, problems
+from . import analysis, controllers, noise, problems
 from ._pytree import pytree
 from ._version import __version__
 from .bounds import Bounds
-from .controllers import GESMR, PAPER_NAMES, SAMR, UCB, Clip, Controller, Feedback, Fixed, OneFifth, controller
+from .controllers import *  # noqa: F403 - the one list of them is there
 from .evolution import History, evolve
 from .ga import GA, Proposal, State
 from .optimize.archive import CheckpointError
@@ -17,22 +17,13 @@ from .workers import Pool, Ray, WorkerError
 
 __all__ = [
     "GA",
-    "GESMR",
     "LAMR",
     "OFMR",
-    "PAPER_NAMES",
-    "SAMR",
-    "UCB",
     "Bounds",
     "Checkpoint",
     "CheckpointError",
-    "Clip",
-    "Controller",
-    "Feedback",
-    "Fixed",
     "History",
     "JSONLines",
-    "OneFifth",
     "Optimizer",
     "Pool",
     "Proposal",
@@ -41,7 +32,6 @@ __all__ = [
     "WorkerError",
     "__version__",
     "analysis",
-    "controller",
     "evolve",
     "minimize",
     "noise",
@@ -49,3 +39,4 @@ __all__ = [
     "pytree",
     "scipy_method",
 ]
+__all__ += controllers.__all__

@@ -26,7 +26,7 @@ from .stopping import Limits, Progress
 
 _SAME = ("gesmr", "jax", "platform", "device", "compiler")  # what must not differ for a run to go on exactly
 _HISTORY = {"elite": "float64", "log_rate": "float64", "evaluations": "int64"}
-_CONTROLLERS = {name: getattr(controllers, name) for name in ("Clip", "Fixed", "GESMR", "OneFifth", "SAMR", "UCB")}
+_CONTROLLERS = controllers.CLASSES
 
 
 def snapshot(optimizer: Optimizer) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
