@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,10 +12,11 @@ import numpy as np
 import pytest
 
 import gesmr
+from helpers import TESTS
 from helpers.refusals import assert_refused
 from helpers.runs import start
 
-SCRIPT = Path(__file__).parent / "helpers" / "device_checks.py"
+SCRIPT = TESTS / "helpers" / "device_checks.py"
 DEADLINE = 600  # seconds
 CLOSE = 1e-5  # relative, of values that are sums of products
 

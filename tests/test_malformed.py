@@ -19,12 +19,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_optimizer import optimizer, run
 
 import gesmr
 from gesmr.problems import control, datasets, functions, gym, images, networks
 from gesmr.workers import crew_of
-from helpers.samples import sample  # noqa: F401 - a fixture
+from helpers.optimizing import ask_and_tell, optimizer
 
 
 class ReachedError(Exception):
@@ -160,7 +159,7 @@ def test_minimize(number):
 @few_and_many(100, 2000)
 def test_tell(number):
     if OPTIMIZER.result.nit == 0:
-        run(OPTIMIZER, 1)
+        ask_and_tell(OPTIMIZER, 1)
     examples(number)(given(JUNK, JUNK, st.booleans())(Malformed().tell))()
 
 
@@ -511,7 +510,7 @@ def most_memory():
 
 
 @pytest.mark.slow
-def test_three_thousand_calls_end_as_documented(sample, tmp_path, monkeypatch):  # noqa: F811
+def test_three_thousand_calls_end_as_documented(sample, tmp_path, monkeypatch):
     """In an exception that is documented and says what it is about, or in a result that can be what was meant."""
     monkeypatch.chdir(tmp_path)
     warnings.filterwarnings("ignore", EXPECTED_WARNINGS)

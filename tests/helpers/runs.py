@@ -1,11 +1,37 @@
-"""Small runs that several test files start from."""
+"""Small runs of the GA that several test files start from."""
+
+from typing import Any
 
 import gesmr
+from gesmr.problems import functions
+
+# One of each kind, for N = 12: K that divides N, K that does not, and as many groups as children.
+CONTROLLERS = {
+    "FMR": gesmr.controller("FMR"),
+    "15MR": gesmr.controller("15MR"),
+    "UCB/3": gesmr.controller("UCB/3"),
+    "SAMR": gesmr.controller("SAMR"),
+    "GESMR": gesmr.GESMR(groups=4),
+    "GESMR uneven": gesmr.GESMR(groups=5),
+    "GESMR a group each": gesmr.GESMR(groups=12),
+    "GESMR-AVG": gesmr.GESMR(groups=4, score="mean"),
+    "GESMR-FIX": gesmr.GESMR(groups=4, adapt=False),
+    "clipped GESMR": gesmr.Clip(gesmr.GESMR(groups=4), 1e-2, 10.0),
+}
 
 
-def start(controller, function="sphere", dim=3, std=1.0, num_children=12, seed=0, dtype=None, truncation=0.5):
+def start(
+    controller: gesmr.Controller[Any],
+    function: str = "sphere",
+    dim: int = 3,
+    std: float = 1.0,
+    num_children: int = 12,
+    seed: int = 0,
+    dtype: Any = None,
+    truncation: float = 0.5,
+) -> tuple[gesmr.GA, functions.Function, gesmr.State]:
     """A GA, its problem and an evaluated first population."""
-    problem = gesmr.problems.functions.get(function, dim, std)
+    problem = functions.get(function, dim, std)
     ga = gesmr.GA(controller, num_children, truncation)
     population = problem.init(seed, num_children + 1, dtype)
     return ga, problem, ga.init(seed, population, problem(population))

@@ -10,7 +10,7 @@ import pytest
 
 from gesmr.problems import datasets
 
-SAMPLE = Path(__file__).parents[1] / "data"
+from . import DATA as SAMPLE
 
 
 def sample_source(name):

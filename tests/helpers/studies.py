@@ -1,5 +1,8 @@
 """Small stores and results that several test files of the lab start from."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 
 from gesmr.lab.run.lanes import METHODS
@@ -57,3 +60,13 @@ def made_up_group(methods=("GESMR",), function="sphere", dim=2, seeds=3, shifted
         "left": moments,
     }
     return specs, arrays
+
+
+def arrays_in(store: Path) -> dict[str, bytes]:
+    """Files of arrays by name; the name has the job and a digest of the content in it."""
+    return {path.name: path.read_bytes() for path in store.glob("groups/*.npz")}
+
+
+def devices_of(store: Path) -> list[str]:
+    """Where each job was computed."""
+    return [json.loads(path.read_text())["provenance"]["on"] for path in store.glob("groups/*.json")]

@@ -6,28 +6,21 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from gesmr.lab.cli import app
 from gesmr.lab.run.store import Store
 from gesmr.lab.studies import STUDIES, Selection
+from helpers import PRINTED
+from helpers.command_line import gesmr
+from helpers.processes import heeding
 from helpers.small_study import Power, SmallStudy
 from helpers.studies import made_up_group
 
-PRINTED = Path(__file__).parents[1] / "data" / "table1_final_elite.csv"
 SMALL = ["--dims", "2", "--seeds", "2", "--functions", "sphere,linear", "--methods", "LAMR-100,FMR,GESMR"]
-
-
-def gesmr(*arguments):
-    """Exit code, standard output, standard error."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments], catch_exceptions=False)
-    return done.exit_code, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -273,10 +266,7 @@ def test_rows_that_are_not_there(home, row):
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
     out = tmp_path / "runs"
     some = ["--dims", "2", "--seeds", "2", "--methods", "SAMR,GESMR", "--threads", "1"]
-    command = [sys.executable, "-m", "gesmr.lab.cli", "study", "run", "functions", *some, "--out", out]
-    # A shell's background jobs ignore the signal, and so would what this test starts.
-    heed = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", heed, *command]
+    command = heeding("-m", "gesmr.lab.cli", "study", "run", "functions", *some, "--out", out)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 240
         while not list(out.glob("functions/groups/*.json")) and time.monotonic() < deadline:

@@ -4,27 +4,36 @@ import dataclasses
 import json
 import os
 import random
-import runpy
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
-import time
 import tracemalloc
 import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_minimize import SMALL, D, by_jax, by_numpy, minimize, noise_of_its_own
-from test_optimizer import TREE, optimizer, run, sphere
 
 import gesmr
 from gesmr.optimize import archive
 from gesmr.optimize import checkpoint as checkpoints
+from helpers.optimizing import (
+    SMALL,
+    TREE,
+    D,
+    ask_and_tell,
+    by_jax,
+    by_numpy,
+    many_by_numpy,
+    minimize,
+    noise_of_its_own,
+    optimizer,
+)
+from helpers.processes import finish, kill_at_random, seconds_since
 
 PREVIOUS = ".previous"
 
@@ -48,14 +57,14 @@ def test_an_optimiser_goes_on_exactly(tmp_path, generations, asked):
     path = tmp_path / "run.npz"
     one = optimizer(maxiter=20)
     if generations is not None:
-        run(one, generations)
+        ask_and_tell(one, generations)
     if asked:
         one.ask()
     one.save(path)
     other = gesmr.Optimizer.load(path)
     np.testing.assert_array_equal(one.ask(), other.ask())
     for opt in (one, other):
-        run(opt, 5)
+        ask_and_tell(opt, 5)
     assert_same(one.result, other.result)
 
 
@@ -75,11 +84,11 @@ VARIANTS = {
 )
 def test_whatever_the_options(tmp_path, name):
     one = optimizer(**VARIANTS[name])
-    run(one, 7, lambda xs: np.round(sphere(xs)))
+    ask_and_tell(one, 7, lambda xs: np.round(many_by_numpy(xs)))
     one.save(tmp_path / "run")
     other = gesmr.Optimizer.load(tmp_path / "run")
     for opt in (one, other):
-        run(opt, 5, lambda xs: np.round(sphere(xs)))
+        ask_and_tell(opt, 5, lambda xs: np.round(many_by_numpy(xs)))
     assert_same(one.result, other.result)
 
 
@@ -105,7 +114,7 @@ def test_pytrees_and_controllers_of_ones_own_are_asked_for(tmp_path):
 
 def test_limits_can_be_replaced(tmp_path):
     opt = optimizer(maxiter=3)
-    run(opt, 3)
+    ask_and_tell(opt, 3)
     assert opt.stop() == {"maxiter": 3}
     opt.save(tmp_path / "run")
     assert gesmr.Optimizer.load(tmp_path / "run").stop() == {"maxiter": 3}
@@ -116,7 +125,7 @@ def test_limits_can_be_replaced(tmp_path):
 
 def test_no_pickle_and_numpy_reads_it(tmp_path):
     opt = optimizer()
-    run(opt, 2)
+    ask_and_tell(opt, 2)
     opt.save(tmp_path / "run.npz")
     with np.load(tmp_path / "run.npz", allow_pickle=False) as file:
         np.testing.assert_array_equal(file["population"], opt.result.population)
@@ -179,7 +188,7 @@ def test_a_compiled_run_can_be_taken_over_by_hand(tmp_path):
     asked = np.array(opt.ask())
     opt.save(tmp_path / "again")
     np.testing.assert_array_equal(gesmr.Optimizer.load(tmp_path / "again").ask(), asked)
-    opt.tell(asked, sphere(asked))
+    opt.tell(asked, many_by_numpy(asked))
     assert (opt.result.nit, opt.result.nfev) == (4, 13 + 4 * 12)
 
 
@@ -307,7 +316,7 @@ def test_another_version_is_refused(tmp_path, change, words):
 
 def small_checkpoint(path):
     opt = optimizer()
-    run(opt, 1)
+    ask_and_tell(opt, 1)
     opt.save(path)
     return path.read_bytes()
 
@@ -335,7 +344,7 @@ def test_the_previous_one_is_kept_and_used(tmp_path):
     path = tmp_path / "run"
     opt = optimizer()
     for generations in (2, 1):
-        run(opt, generations)
+        ask_and_tell(opt, generations)
         opt.save(path)
     assert sorted(os.listdir(tmp_path)) == ["run", "run" + PREVIOUS]
     for damage in (lambda: path.write_bytes(path.read_bytes()[:-9]), path.unlink):
@@ -343,7 +352,7 @@ def test_the_previous_one_is_kept_and_used(tmp_path):
         with pytest.warns(UserWarning, match="going on from .*previous"):
             older = gesmr.Optimizer.load(path)
         assert older.result.nit == 2
-        run(older, 1)
+        ask_and_tell(older, 1)
         assert_same(older.result, opt.result)
     path.write_bytes(b"nothing")
     (tmp_path / ("run" + PREVIOUS)).write_bytes(b"nothing either")
@@ -379,62 +388,55 @@ def test_every_part_of_a_setup_is_compared():
 
 
 SCRIPT = """
-    import sys, time
-    import numpy as np, jax.numpy as jnp
+    import json, sys, time
+    from pathlib import Path
+    import jax.numpy as jnp, numpy as np
     import gesmr
 
-    def by_python(x):
+    def by_numpy(x):
         time.sleep(1e-4)
         return float(np.sum((x - 1) ** 2))
 
     def by_jax(x):
-        return jnp.sum((x - 1) ** 2) + 0 * jnp.sum(jnp.sort(jnp.sin(jnp.arange(20_000) * x[0])))
+        return jnp.sum((x - 1) ** 2) + 0 * jnp.sum(jnp.sort(jnp.sin(jnp.arange(10_000) * x[0])))
 
-    def outcome(kind, generations, path):
-        result = gesmr.minimize(
-            by_jax if kind == "jax" else by_python, np.zeros(3), popsize=13, rng=3, maxiter=int(generations), chunk=5,
-            checkpoint=gesmr.Checkpoint(path, every=3) if path else None, resume=bool(path),
-        )
-        parts = result.x, result.population, result.history.elite
-        return " ".join([str(result.nit), str(result.nfev), *(part.tobytes().hex() for part in parts)])
-
-    if __name__ == "__main__":
-        print(outcome(*sys.argv[1:]))
+    kind, generations, path = sys.argv[1:]
+    kept = gesmr.Checkpoint(path, every=3)
+    options = {"maxiter": int(generations), "chunk": 5, "checkpoint": kept, "resume": True}
+    result = gesmr.minimize(globals()[kind], np.zeros(3), popsize=13, rng=3, **options)
+    arrays = {name: result[name] for name in ("x", "population", "mutation_rates")}
+    arrays |= {"fun": np.float64(result.fun), **result.history._asdict()}
+    outcome = {name: np.asarray(array).tobytes().hex() for name, array in arrays.items() if array is not None}
+    outcome |= {name: result[name] for name in ("nit", "nfev", "path", "stop", "message")}
+    Path(f"{path}.json").write_text(json.dumps(outcome))
 """
 
 
-def killed_and_resumed(tmp_path, kind, kills, generations):
-    """The outcome of an uninterrupted run, that of one killed at random moments, and how often it was at work then."""
-    script, path = tmp_path / "script.py", tmp_path / "run"
+@pytest.mark.parametrize(
+    ("kind", "kills", "generations"),
+    [("by_numpy", 1, 200), *(pytest.param(kind, 10, 500, marks=pytest.mark.slow) for kind in ("by_numpy", "by_jax"))],
+)
+def test_killed_at_random_moments_and_resumed_is_as_uninterrupted(tmp_path, kind, kills, generations):
+    script, whole, killed = tmp_path / "script.py", tmp_path / "whole", tmp_path / "killed"
     script.write_text(textwrap.dedent(SCRIPT))
-    begin = time.monotonic()
-    whole = runpy.run_path(str(script))["outcome"](kind, generations, "")
-    took = time.monotonic() - begin
 
-    def start():
-        command = [sys.executable, script, kind, str(generations), path]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def saves(path):
+        before = path.exists() and path.stat().st_mtime_ns
+        return lambda: path.exists() and path.stat().st_mtime_ns != before
 
-    generator, at_work = random.Random(0), 0
-    for _ in range(kills):
-        process = start()
-        begin = time.monotonic()
-        while not path.exists() and process.poll() is None and time.monotonic() - begin < 120:
-            time.sleep(0.01)
-        time.sleep(generator.uniform(0, 0.5 * took / kills))
-        process.send_signal(signal.SIGKILL)
-        at_work += process.wait() == -signal.SIGKILL
-        process.stdout.close()
-    return whole, start().communicate(timeout=300)[0].strip(), at_work
+    def command(path):
+        return [sys.executable, script, kind, str(generations), path]
 
-
-@pytest.mark.parametrize(("kind", "kills", "generations"), [("python", 1, 200)])  # more of them in test_kills.py
-def test_killed_and_resumed_is_as_uninterrupted(tmp_path, kind, kills, generations):
-    whole, resumed, at_work = killed_and_resumed(tmp_path, kind, kills, generations)
-    assert resumed == whole
-    assert {path.name for path in tmp_path.iterdir()} <= {"script.py", "__pycache__", "run", "run.previous"}
-    assert whole.startswith(f"{generations} {13 + 12 * generations} ")
-    assert at_work >= kills * 0.6
+    seconds = seconds_since(saves(whole), command(whole))
+    at_work = kill_at_random(command(killed), lambda: saves(killed), seconds / (kills + 1), kills)
+    assert at_work >= 0.6
+    finish(command(killed))
+    outcome, resumed = (json.loads(Path(f"{path}.json").read_text()) for path in (whole, killed))
+    assert resumed == outcome
+    assert (outcome["nit"], outcome["nfev"]) == (generations, 13 + 12 * generations)
+    assert outcome["path"] == {"by_numpy": "python", "by_jax": "jax"}[kind]
+    assert {"x", "fun", "population", "mutation_rates", "elite", "log_rate", "evaluations"} <= outcome.keys()
+    assert {path.name for path in tmp_path.glob("killed*")} == {"killed", "killed.previous", "killed.json"}
 
 
 @pytest.mark.parametrize("fun", [by_jax, by_numpy])
@@ -558,7 +560,7 @@ def test_two_optimisers_save_to_one_file(tmp_path):
     optimizers = [optimizer(rng=seed) for seed in (1, 2)]
     path = tmp_path / "run"
     for one in optimizers:
-        run(one, 1)
+        ask_and_tell(one, 1)
         one.save(path)
     with ThreadPoolExecutor(3) as pool:
         saving = [pool.submit(lambda one=one: [one.save(path) for _ in range(40)]) for one in optimizers]

@@ -18,31 +18,9 @@ import pytest
 import scipy.optimize
 
 import gesmr
+from helpers.compilations import count_compilations
+from helpers.optimizing import SMALL, D, by_jax, by_numpy, many_by_jax, many_by_numpy, minimize, noise_of_its_own
 from helpers.refusals import assert_refused
-from test_contract import count_compilations
-
-D, SMALL = 3, {"popsize": 13, "rng": 0}
-
-
-def by_jax(x):
-    return jnp.sum((x - 1) ** 2)
-
-
-def by_numpy(x):
-    return float(np.sum((x - 1) ** 2))
-
-
-def many_by_jax(xs):
-    return jnp.sum((xs - 1) ** 2, axis=1)
-
-
-def many_by_numpy(xs):
-    return np.sum((xs - 1) ** 2, axis=1)
-
-
-def minimize(fun=by_numpy, **options):
-    return gesmr.minimize(fun, np.zeros(D), **{**SMALL, "maxiter": 30, **options})
-
 
 KINDS = {
     "jax": (by_jax, {}, "jax"),
@@ -482,11 +460,6 @@ def test_what_noisy_evaluations_cost(options, least, most):
 
 def keyed(x, key):
     return jnp.sum((x - 1) ** 2) + jax.random.normal(key)
-
-
-def noise_of_its_own(x, key):
-    bits = jax.lax.bitcast_convert_type(x[0], jnp.int32)
-    return jnp.sum((x - 1) ** 2) + jax.random.normal(jax.random.fold_in(key, bits))
 
 
 @pytest.mark.parametrize(

@@ -6,33 +6,16 @@ import numpy as np
 import pytest
 
 import gesmr
+from helpers.compilations import count_compilations
+from helpers.optimizing import MEMBERS, TREE, D, ask_and_tell, many_by_numpy, optimizer
 from helpers.refusals import assert_refused
-from test_contract import count_compilations
 
-N, D = 12, 3
-
-
-def sphere(xs):
-    return np.sum((np.asarray(xs) - 1) ** 2, axis=1)
-
-
-def optimizer(**options):
-    return gesmr.Optimizer(np.zeros(D), **{"popsize": N + 1, "rng": 0, **options})
-
-
-def run(opt, generations, f=sphere):
-    """The candidates of each generation, the first population included."""
-    asked = []
-    for _ in range(generations + 1):
-        xs = opt.ask()
-        asked.append(np.array(xs))
-        opt.tell(xs, f(xs))
-    return asked
+N = MEMBERS - 1
 
 
 def test_first_all_then_the_children():
     opt = optimizer()
-    asked = run(opt, 3)
+    asked = ask_and_tell(opt, 3)
     assert [xs.shape for xs in asked] == [(N + 1, D), (N, D), (N, D), (N, D)]
     np.testing.assert_array_equal(asked[0][0], np.zeros(D))
     assert opt.result.nfev == 4 * N + 1
@@ -42,14 +25,14 @@ def test_first_all_then_the_children():
 def test_it_is_the_ga_and_nothing_else():
     """The same candidates and values as GA.init, ask and tell, step by step, with the seed as the key."""
     opt = optimizer(dtype="float32", rng=7)
-    asked = run(opt, 8)
+    asked = ask_and_tell(opt, 8)
     ga = gesmr.GA(gesmr.GESMR(truncation=0.1), N, truncation=0.2)
-    state = ga.init(7, asked[0], sphere(asked[0]))
+    state = ga.init(7, asked[0], many_by_numpy(asked[0]))
     ask, tell = jax.jit(ga.ask), jax.jit(ga.tell)
     for xs in asked[1:]:
         proposal = ask(state)
         np.testing.assert_allclose(xs, proposal.candidates, rtol=2e-4, atol=1e-6)
-        state = tell(state, proposal, sphere(proposal.candidates))
+        state = tell(state, proposal, many_by_numpy(proposal.candidates))
     np.testing.assert_allclose(opt.result.fun, state.best_fitness, rtol=1e-3, atol=1e-6)
 
 
@@ -74,7 +57,7 @@ def test_asking_again_gives_the_same_and_it_cannot_be_changed():
         assert opt.ask() is xs
         with pytest.raises(ValueError, match="read-only"):
             xs[0] = 5.0
-        opt.tell(xs, sphere(xs))
+        opt.tell(xs, many_by_numpy(xs))
 
 
 def same_as_before(opt, call, exception, words):
@@ -109,38 +92,38 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_wrong_tell_is_refused_and_changes_nothing(name):
     opt = optimizer()
-    run(opt, 2)
+    ask_and_tell(opt, 2)
     same_as_before(opt, *REFUSED[name])
 
 
 def test_telling_twice_is_refused():
     opt = optimizer()
-    run(opt, 1)
+    ask_and_tell(opt, 1)
     xs = opt.ask()
-    opt.tell(xs, sphere(xs))
-    same_as_before(opt, lambda o: o.tell(xs, sphere(xs)), ValueError, ["xs", "told already"])
-    same_as_before(opt, lambda o: o.tell(np.array(xs), sphere(xs)), ValueError, ["xs", "told already"])
+    opt.tell(xs, many_by_numpy(xs))
+    same_as_before(opt, lambda o: o.tell(xs, many_by_numpy(xs)), ValueError, ["xs", "told already"])
+    same_as_before(opt, lambda o: o.tell(np.array(xs), many_by_numpy(xs)), ValueError, ["xs", "told already"])
 
 
 def test_equal_candidates_are_the_candidates():
     opt, other = optimizer(), optimizer()
     xs = opt.ask()
-    opt.tell([list(x) for x in xs], list(sphere(xs)))
-    run(other, 0)
+    opt.tell([list(x) for x in xs], list(many_by_numpy(xs)))
+    ask_and_tell(other, 0)
     np.testing.assert_array_equal(opt.ask(), other.ask())
 
 
 def test_one_program_and_no_more():
     """After the second tell everything is compiled: first population, later generations."""
-    run(optimizer(), 2)
+    ask_and_tell(optimizer(), 2)
     opt = optimizer(rng=5)
     with count_compilations() as count:
-        run(opt, 5)
+        ask_and_tell(opt, 5)
     assert count() == 0
 
 
 def test_seeds():
-    first, again, other = (run(optimizer(rng=seed), 3) for seed in (3, 3, 4))
+    first, again, other = (ask_and_tell(optimizer(rng=seed), 3) for seed in (3, 3, 4))
     for a, b, c in zip(first, again, other, strict=True):
         np.testing.assert_array_equal(a, b)
         assert (a[1:] != c[1:]).all()
@@ -156,7 +139,7 @@ def test_seeds():
 
 def test_maximising_is_minimising_the_negative():
     up, down = optimizer(direction="maximize"), optimizer()
-    for a, b in zip(run(up, 5, lambda xs: -sphere(xs)), run(down, 5), strict=True):
+    for a, b in zip(ask_and_tell(up, 5, lambda xs: -many_by_numpy(xs)), ask_and_tell(down, 5), strict=True):
         np.testing.assert_array_equal(a, b)
     assert up.result.fun == -down.result.fun
     np.testing.assert_array_equal(up.result.population_fitness, -down.result.population_fitness)
@@ -167,7 +150,7 @@ def test_maximising_is_minimising_the_negative():
 def test_non_finite_values_are_the_worst_in_either_direction(bad):
     for direction, sign in (("minimize", 1), ("maximize", -1)):
         opt = optimizer(direction=direction)
-        run(opt, 2, lambda xs, sign=sign: np.where(xs[:, 0] > 0, bad, sign * sphere(xs)))
+        ask_and_tell(opt, 2, lambda xs, sign=sign: np.where(xs[:, 0] > 0, bad, sign * many_by_numpy(xs)))
         assert opt.result.x[0] <= 0
         assert np.isfinite(opt.result.fun)
 
@@ -185,11 +168,8 @@ def test_dtypes():
 def test_double_precision_where_single_has_none_left():
     """Values that differ in the tenth digit are told apart."""
     opt = optimizer()
-    run(opt, 60, lambda xs: 1e6 + sphere(xs))
+    ask_and_tell(opt, 60, lambda xs: 1e6 + many_by_numpy(xs))
     assert opt.result.fun - 1e6 < 1e-4
-
-
-TREE = {"w": np.ones((2, 2), np.float32), "b": (jnp.zeros(3), np.float32(1.0))}
 
 
 def test_pytrees_are_handed_out_as_they_came():
@@ -225,12 +205,12 @@ def test_a_starting_population():
 
 def test_a_starting_population_with_values_is_not_evaluated_again():
     members = np.arange(12.0).reshape(4, 3)
-    opt = optimizer(init=(members, sphere(members)))
+    opt = optimizer(init=(members, many_by_numpy(members)))
     xs = opt.ask()
     assert xs.shape == (N + 1 - 4, D)
-    opt.tell(xs, sphere(xs))
+    opt.tell(xs, many_by_numpy(xs))
     assert opt.result.nfev == N + 1 - 4
-    np.testing.assert_allclose(np.sort(opt.result.population_fitness)[-1], sphere(members).max())
+    np.testing.assert_allclose(np.sort(opt.result.population_fitness)[-1], many_by_numpy(members).max())
     whole = optimizer(init=(opt.result.population, opt.result.population_fitness))
     assert whole.ask().shape == (N, D)
     assert whole.result.nfev == 0

@@ -11,6 +11,7 @@ import pytest
 import gesmr
 from gesmr import noise
 from gesmr.problems import control
+from helpers.policies import GOOD, steering
 
 GYMNASIUM = {
     "cartpole": "CartPole-v0",
@@ -142,22 +143,6 @@ def plain_policy(name, solution):
         return int(np.argmax(outputs)) if task.discrete else outputs
 
     return act
-
-
-def steering(name, weights, lowest, highest):
-    """A policy that takes action `highest` where weights · observation is positive, else `lowest`."""
-    task, hidden = control.TASKS[name], 128
-    first, second = np.zeros((hidden, task.observations)), np.zeros((task.outputs, hidden))
-    first[0], first[1] = weights, np.negative(weights)
-    second[highest, 0] = second[lowest, 1] = 1
-    return np.concatenate([first.ravel(), np.zeros(hidden), second.ravel(), np.zeros(task.outputs)])
-
-
-GOOD = {
-    "cartpole": steering("cartpole", (0, 0.2, 1, 1), 0, 1),
-    "mountaincar": steering("mountaincar", (0, 1), 0, 2),
-    "acrobot": steering("acrobot", (0, 0, 0, 0, 1, 0), 2, 0),
-}
 
 
 @pytest.mark.parametrize(

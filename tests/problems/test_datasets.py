@@ -20,7 +20,7 @@ import pytest
 
 from gesmr.problems import _download, datasets
 from gesmr.problems.datasets import DatasetError
-from helpers.samples import SAMPLE, sample, sample_source, whole_sets  # noqa: F401 - a fixture
+from helpers.samples import SAMPLE, sample_source, whole_sets
 
 LABELS = "t10k-labels-idx1-ubyte.gz"
 IMAGES = "t10k-images-idx3-ubyte.gz"
@@ -186,7 +186,7 @@ def place(directory, name, data):
     return path
 
 
-def test_files_may_be_decompressed(sample, monkeypatch, tmp_path):  # noqa: F811
+def test_files_may_be_decompressed(sample, monkeypatch, tmp_path):
     whole = datasets.load("mnist", "test")
     for name in (IMAGES, LABELS):
         place(tmp_path, name.removesuffix(".gz"), gzip.decompress((SAMPLE / "mnist" / name).read_bytes()))
@@ -203,14 +203,14 @@ def test_files_may_be_decompressed(sample, monkeypatch, tmp_path):  # noqa: F811
         (lambda data: b"<html>not found</html>", "its content has 22 bytes and SHA-256 "),
     ],
 )
-def test_a_damaged_file_is_named(sample, monkeypatch, tmp_path, damage, says):  # noqa: F811
+def test_a_damaged_file_is_named(sample, monkeypatch, tmp_path, damage, says):
     path = place(tmp_path, IMAGES, damage((SAMPLE / "mnist" / IMAGES).read_bytes()))
     monkeypatch.setenv("GESMR_DATA", str(tmp_path))
     with pytest.raises(DatasetError, match=f"{path} is damaged or not mnist's: {says}"):
         datasets.load("mnist", "test")
 
 
-def test_a_file_may_be_compressed_otherwise(sample, monkeypatch, tmp_path):  # noqa: F811
+def test_a_file_may_be_compressed_otherwise(sample, monkeypatch, tmp_path):
     whole = datasets.load("mnist", "test")
     for name in (IMAGES, LABELS):
         place(tmp_path, name, gzip.compress(gzip.decompress((SAMPLE / "mnist" / name).read_bytes()), 1))
@@ -218,7 +218,7 @@ def test_a_file_may_be_compressed_otherwise(sample, monkeypatch, tmp_path):  # n
     np.testing.assert_array_equal(datasets.load("mnist", "test").images, whole.images)
 
 
-def test_no_more_is_decompressed_than_there_should_be(sample, monkeypatch, tmp_path):  # noqa: F811
+def test_no_more_is_decompressed_than_there_should_be(sample, monkeypatch, tmp_path):
     place(tmp_path, IMAGES, gzip.compress(bytes(50_000_000)))
     monkeypatch.setenv("GESMR_DATA", str(tmp_path))
     tracemalloc.start()

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from pathlib import Path
 
 import gymnasium
 import jax.numpy as jnp
@@ -14,9 +13,9 @@ import pytest
 
 import gesmr
 from gesmr.problems import control, gym, networks
+from helpers import TESTS
 from helpers.refusals import assert_refused
 
-HERE = Path(__file__).parents[1]
 SMALL = "helpers.small_environments"
 LINE = f"{SMALL}:Line-v0"
 GYMNASIUM = {
@@ -198,7 +197,7 @@ def test_environments_are_closed_at_exit(tmp_path):
         problem(problem.x0)
     """)
     path = tmp_path / "closed"
-    done = subprocess.run([sys.executable, "-c", script, path], cwd=HERE, capture_output=True, text=True, timeout=120,
+    done = subprocess.run([sys.executable, "-c", script, path], cwd=TESTS, capture_output=True, text=True, timeout=120,
                           check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert path.read_text() == "closed\n"

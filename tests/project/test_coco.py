@@ -2,14 +2,13 @@
 
 import importlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gesmr
+from helpers import ROOT
 
-ROOT = Path(__file__).parents[2]
 FUNCTIONS = range(1, 25)
 
 

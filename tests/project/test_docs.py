@@ -1,14 +1,13 @@
 """Every Python example in the README and the docs runs as it stands."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gesmr
+from helpers import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = [
     pytest.param(block, id=f"{page.name}-{i}")

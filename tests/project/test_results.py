@@ -4,15 +4,14 @@ import csv
 import importlib.util
 import json
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from gesmr.lab.run.lanes import METHODS, ORACLES
 from gesmr.lab.studies.functions.agreement import Cell, read_printed
 from gesmr.lab.studies.functions.results import Row
+from helpers import ROOT
 
-ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 
 

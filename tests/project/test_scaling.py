@@ -3,12 +3,13 @@
 import importlib
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from helpers import ROOT
+
+BENCHMARKS = ROOT / "benchmarks"
 
 
 def load(name):

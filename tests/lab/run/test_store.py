@@ -15,6 +15,7 @@ import pytest
 from gesmr.lab.errors import LabError, StorageError
 from gesmr.lab.run.store import Store, StoredJob, check_home, runs_of, write_text
 from gesmr.lab.studies import as_json, content_hash
+from helpers import TESTS
 from helpers.studies import made_up_group
 
 
@@ -274,7 +275,7 @@ def test_when_the_disk_is_full_finished_groups_are_intact(tmp_path):
     """)
     directory = tmp_path / "store"
     done = subprocess.run([sys.executable, "-c", script, directory], capture_output=True, text=True, check=False,
-                          cwd=Path(__file__).parents[2], timeout=120)  # fmt: skip
+                          cwd=TESTS, timeout=120)  # fmt: skip
     assert done.returncode == 1
     assert "File too large" in done.stderr
     assert "what was stored before is left as it was" in done.stderr

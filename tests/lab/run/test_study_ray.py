@@ -12,19 +12,18 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from test_ray import Nodes
-from test_study_devices import arrays, devices_of
-from test_workers import wait_until
 
 from gesmr.lab.errors import LabError
 from gesmr.lab.run import runner
 from gesmr.lab.run.store import Store
+from helpers.cluster import Nodes
+from helpers.processes import finding_helpers, heeding, wait_until
 from helpers.small_study import Power, SmallStudy
+from helpers.studies import arrays_in, devices_of
 
 # JAX warns of forks, and Ray forks to start the programs of a node
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]
 pytest.importorskip("ray")
-HERE = Path(__file__).parents[2]
 STUDY = SmallStudy()
 FUNCTIONS = [
     "functions",
@@ -43,7 +42,7 @@ FUNCTIONS = [
 def nodes():
     """Their processes can import what is here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")])))
+        patch.setenv("PYTHONPATH", finding_helpers()["PYTHONPATH"])
         found = Nodes()
         yield found
         found.close()
@@ -94,7 +93,7 @@ def test_both_nodes_compute_and_the_store_is_that_of_one_machine(nodes, tmp_path
     assert computed == 8
     assert "[8/8] power" in said
     assert len(nodes_of(store)) == 2
-    assert arrays(store.directory) == arrays(alone(specs, tmp_path / "alone").directory)
+    assert arrays_in(store.directory) == arrays_in(alone(specs, tmp_path / "alone").directory)
     assert store.sessions()[0]["runs"] == 8
     assert not list(store.directory.glob("groups/*.lock"))
     assert run(specs, store, nodes) == (0, "")
@@ -117,7 +116,7 @@ def test_a_node_is_killed_and_its_group_computed_elsewhere(nodes, tmp_path):
     ((computed, said),) = found
     assert computed == 8
     assert said.count("its node was lost, and another one will compute it") == 1
-    assert arrays(store.directory) == arrays(alone(specs, tmp_path / "alone").directory)
+    assert arrays_in(store.directory) == arrays_in(alone(specs, tmp_path / "alone").directory)
     wait_until(lambda: gone(waiting(flag)))
 
 
@@ -126,9 +125,10 @@ def test_a_group_that_fails_says_so_and_what_is_finished_is_kept(nodes, tmp_path
     with pytest.raises(ArithmeticError, match="no power") as error:
         run([*STUDY.specs(), Power(8, "raise")], store, nodes)
     assert error.value.__notes__ == ["in power 8, on a node of the Ray cluster"]
-    assert len(arrays(store.directory)) >= 6  # all but what the other node was at
+    assert len(arrays_in(store.directory)) >= 6  # all but what the other node was at
     assert not list(store.directory.glob("groups/*.lock"))
-    assert run(STUDY.specs(), store, nodes)[0] == 8 - len(arrays(store.directory)) or len(arrays(store.directory)) == 8
+    missing = 8 - len(arrays_in(store.directory))
+    assert run(STUDY.specs(), store, nodes)[0] == missing
 
 
 def test_a_group_that_ends_its_process_is_given_up(nodes, tmp_path):
@@ -147,19 +147,19 @@ def test_what_another_process_computes_is_left_to_it(nodes, tmp_path):
         assert mine
         thread = threading.Thread(target=lambda: found.append(run(STUDY.specs(), store, nodes)), daemon=True)
         thread.start()
-        wait_until(lambda: len(arrays(store.directory)) == 7)
+        wait_until(lambda: len(arrays_in(store.directory)) == 7)
         (group,) = (group for group in elsewhere.jobs() if group.specs[0]["number"] == 0)
         store.write(first.specs, group.arrays, {"on": "here"})
     thread.join()
     assert "power 0, by another process" in found[0][1]
-    assert arrays(store.directory) == arrays(elsewhere.directory)
+    assert arrays_in(store.directory) == arrays_in(elsewhere.directory)
 
 
 SCRIPT = textwrap.dedent("""
     import sys
-    from gesmr.lab import ray_runner
-    from gesmr.lab.store import Store
-    from small_study import Power, SmallStudy
+    from gesmr.lab.run import ray_runner
+    from gesmr.lab.run.store import Store
+    from helpers.small_study import Power, SmallStudy
     address, directory, flag = sys.argv[1:]
     specs = [Power(0), Power(1), Power(2), Power(3, "wait:" + flag)]
     ray_runner.run(SmallStudy(), specs, Store(directory, create=True), threads=1, address=address)
@@ -169,11 +169,9 @@ SCRIPT = textwrap.dedent("""
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_when_the_runner_ends_so_do_its_actors_and_another_goes_on(number, nodes, tmp_path):
     flag, directory = tmp_path / "go", tmp_path / "ray"
-    # A shell's background jobs ignore Ctrl-C, and so would what this test starts
-    heed = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", heed, sys.executable, "-c", SCRIPT, nodes.address, str(directory), str(flag)]
-    with subprocess.Popen(command, cwd=HERE, stderr=subprocess.PIPE, text=True) as process:
-        wait_until(lambda: waiting(flag) and len(arrays(directory)) == 3)
+    command = heeding("-c", SCRIPT, nodes.address, directory, flag)
+    with subprocess.Popen(command, env=finding_helpers(), stderr=subprocess.PIPE, text=True) as process:
+        wait_until(lambda: waiting(flag) and len(arrays_in(directory)) == 3)
         process.send_signal(number)
         said = process.communicate(timeout=120)[1]
     assert process.returncode != 0
@@ -182,7 +180,7 @@ def test_when_the_runner_ends_so_do_its_actors_and_another_goes_on(number, nodes
     flag.touch()
     specs = [*STUDY.specs()[:3], Power(3, f"wait:{flag}")]
     assert run(specs, Store(directory, create=True), nodes)[0] == 1
-    assert len(arrays(directory)) == 4
+    assert len(arrays_in(directory)) == 4
 
 
 def test_a_study_of_the_paper_by_the_command_while_a_node_is_killed(nodes, tmp_path):
@@ -193,7 +191,7 @@ def test_a_study_of_the_paper_by_the_command_while_a_node_is_killed(nodes, tmp_p
         )
 
     with command(tmp_path / "ray", "--ray", "--threads", "1") as process:
-        wait_until(lambda: arrays(tmp_path / "ray" / "functions"), 300)
+        wait_until(lambda: arrays_in(tmp_path / "ray" / "functions"), 300)
         nodes.kill()
         said = process.communicate(timeout=600)[1]
     assert process.returncode == 0, said
@@ -201,9 +199,9 @@ def test_a_study_of_the_paper_by_the_command_while_a_node_is_killed(nodes, tmp_p
     nodes.add()
     with command(tmp_path / "alone") as process:
         assert process.wait(600) == 0, process.stderr.read()
-    everything = arrays(tmp_path / "alone" / "functions")
+    everything = arrays_in(tmp_path / "alone" / "functions")
     measured = {name for name in everything if name[:24] in times(tmp_path / "alone" / "functions")}
-    found = arrays(tmp_path / "ray" / "functions")
+    found = arrays_in(tmp_path / "ray" / "functions")
     assert {name: data for name, data in everything.items() if name not in measured}.items() <= found.items()
     assert len(found) == len(everything)
 

@@ -26,7 +26,6 @@ from gesmr.lab.studies.images.runs import SETS, ImagesJob, ImagesRun, ImagesStud
 from gesmr.lab.studies.images.show import RANKED, VIEW, Row, Runs, decide, load, make_figures, make_tables, summary
 from gesmr.problems import datasets, images
 from gesmr.problems.networks import ConvNet
-from helpers.samples import sample  # noqa: F401 - a fixture
 
 STUDY = ImagesStudy()
 
@@ -41,7 +40,7 @@ def forget_what_was_loaded():
 # The problem
 
 
-def test_loss_and_accuracy_are_those_of_scipy(sample):  # noqa: F811
+def test_loss_and_accuracy_are_those_of_scipy(sample):
     problem = images.get("mnist", images=60, key=3)
     assert (problem.num_genes, problem.name, problem.images.shape) == (2140, "mnist", (22, 22, 60))
     population = 3 * problem.init(5, 4)
@@ -66,7 +65,7 @@ def test_a_subset_is_drawn_by_key():
         images.subset(1, 501, 500)
 
 
-def test_all_images_of_a_part(sample):  # noqa: F811
+def test_all_images_of_a_part(sample):
     problem = images.get("fashion-mnist", "test")
     np.testing.assert_array_equal(problem.labels, datasets.load("fashion-mnist", "test").labels)
     standardised = images.get("fashion-mnist", "test", pixels="standardised")
@@ -74,7 +73,7 @@ def test_all_images_of_a_part(sample):  # noqa: F811
 
 
 @pytest.mark.slow
-def test_evolution_lowers_the_loss(sample):  # noqa: F811
+def test_evolution_lowers_the_loss(sample):
     problem = images.get("mnist", images=40)
     ga = gesmr.GA(gesmr.GESMR(groups=4), 16)
     first = problem.init(0, 17)
@@ -156,7 +155,7 @@ def programs():
 
 
 @pytest.mark.slow
-def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):  # noqa: F811
+def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):
     """With its own images, and scored on the test set after every step and the last generation."""
     monkeypatch.setattr(study_module, "STEP", 4)
     monkeypatch.setattr(study_module, "_STEP_ON_A_CPU", 2)
@@ -187,7 +186,7 @@ def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):  # noqa:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["OFMR", "LAMR-100", "15MR", "SAMR"])
-def test_every_kind_of_method_runs(sample, programs, method):  # noqa: F811
+def test_every_kind_of_method_runs(sample, programs, method):
     arrays = ImagesJob("fashion-mnist", ImagesTask(10), 3, method, (0,)).run(programs, lambda work: None)
     assert np.isfinite(arrays["final"]).all()
     assert np.diff(arrays["elite"]).max() <= 0

@@ -10,7 +10,7 @@ import pytest
 
 import gesmr
 from gesmr.optimize import compiled
-from test_contract import count_compilations
+from helpers.compilations import count_compilations
 
 START = jnp.zeros(3)
 QUICK = {"popsize": 8, "maxiter": 4, "rng": 0}

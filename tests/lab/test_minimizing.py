@@ -4,12 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
-from test_cli import gesmr
+
+from helpers.command_line import gesmr
+from helpers.processes import heeding
 
 MODULE = """
 import shutil
@@ -187,10 +188,8 @@ def test_workers(here):
 @pytest.mark.slow
 def test_interrupting(here):
     (here / "slow_to_minimize.py").write_text("import time\ndef f(x):\n    time.sleep(1e-3)\n    return float(x @ x)\n")
-    command = [sys.executable, "-m", "gesmr.lab.cli", "minimize", "slow_to_minimize:f", *SMALL[:4], "--maxtime", "60"]
-    # A shell's background jobs ignore the signal, and so would what this test starts.
-    heed = "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-    command = [sys.executable, "-c", heed, *command, "--checkpoint", "run", "--every", "1", "--json"]
+    options = [*SMALL[:4], "--maxtime", "60", "--checkpoint", "run", "--every", "1", "--json"]
+    command = heeding("-m", "gesmr.lab.cli", "minimize", "slow_to_minimize:f", *options)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not os.path.exists("run") and time.monotonic() < deadline:

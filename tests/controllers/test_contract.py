@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gesmr
-from conftest import CONTROLLERS
-from helpers.runs import start
+from helpers.compilations import count_compilations
+from helpers.runs import CONTROLLERS, start
 
 T = 10
 
@@ -116,21 +116,6 @@ def test_problems_are_data_not_code(controller):
     with count_compilations() as count:
         gesmr.evolve(ga, gesmr.problems.functions.get("sphere", 3, shift=jnp.zeros(3)), state, T)
     assert count() == 0
-
-
-class count_compilations:
-    def __enter__(self):
-        self.events = []
-        jax.monitoring.register_event_duration_secs_listener(self._listen)
-        self.active = True
-        return lambda: len(self.events)
-
-    def _listen(self, name, *_, **__):
-        if self.active and name.endswith("backend_compile_duration"):
-            self.events.append(name)
-
-    def __exit__(self, *_):
-        self.active = False
 
 
 def test_double_precision(controller, x64):

@@ -1,51 +1,21 @@
 """Evaluation on a real Ray cluster of two nodes, on this machine; one of them is killed."""
 
 import json
-import shutil
-import tempfile
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
-from test_workers import INNOCENT, SPHERES, Program, assert_same, lines_to_copy, minimize, values, wait_until
 
 import gesmr
 from gesmr import _ray
 from helpers import misbehaving
+from helpers.cluster import Nodes
+from helpers.evaluation import INNOCENT, SPHERES, assert_same, lines_to_copy, minimize, values
+from helpers.processes import Program, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")]  # to start programs
 pytest.importorskip("ray")
-NODE = {"num_cpus": 3, "object_store_memory": 10**8}
-
-
-class Nodes:
-    """A head and another node, each with CPUs for more actors than there will be."""
-
-    def __init__(self):
-        from ray.cluster_utils import Cluster  # noqa: PLC0415
-
-        self.directory = tempfile.mkdtemp(prefix="g", dir="/tmp")  # short: there are sockets in it
-        head = {**NODE, "temp_dir": self.directory, "include_dashboard": False}
-        Path(self.directory, "ray").mkdir()
-        with pytest.MonkeyPatch.context() as patch:
-            # Where it notes its address: in Ray's usual directory, tests beside this one would find and join it
-            patch.setenv("RAY_TMPDIR", self.directory)
-            self.cluster = Cluster(initialize_head=True, head_node_args=head)
-        self.address = self.cluster.address
-        self.add()
-
-    def add(self):
-        self.other = self.cluster.add_node(**NODE)
-        self.cluster.wait_for_nodes()
-
-    def kill(self):
-        self.cluster.remove_node(self.other, allow_graceful=False)
-
-    def close(self):
-        self.cluster.shutdown()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +68,7 @@ print(json.dumps((listen, modes)))
 
 def test_a_cluster_of_our_own_is_private(tmp_path):
     """It listens on the loopback interface alone, and other users cannot look into its directory."""
-    program = Program(tmp_path, source=OUR_OWN)
+    program = Program(OUR_OWN, tmp_path)
     out, err, status = program.finish()
     program.assert_nothing_left()
     assert status == 0, err

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from PIL import Image
 from rich.console import Console
-from test_control import GOOD
 from typer.testing import CliRunner
 
 import gesmr
@@ -25,6 +24,7 @@ from gesmr.lab.studies.control import show as view
 from gesmr.lab.studies.control.runs import ControlJob, ControlRun, ControlStudy, ControlTask, control_lanes
 from gesmr.lab.studies.control.show import VIEW, MethodRuns, Row, decide, load, make_tables
 from gesmr.problems import control
+from helpers.policies import GOOD
 
 STUDY = ControlStudy()
 

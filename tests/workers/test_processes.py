@@ -1,22 +1,17 @@
 """Evaluation by processes: the same values, and what happens when workers fail."""
 
 import concurrent.futures
-import contextlib
 import importlib
 import math
 import os
-import re
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import warnings
 from multiprocessing import get_context
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -24,13 +19,12 @@ import gesmr
 from gesmr.optimize import space
 from gesmr.optimize.called import PlainValues
 from gesmr.workers import Pool, crew
-from helpers import misbehaving
+from helpers import TESTS, misbehaving
+from helpers.evaluation import INNOCENT, ROWS, SPHERES, assert_same, lines_to_copy, minimize, values
 from helpers.misbehaving import BAD, asleep, sphere
+from helpers.processes import Program, is_running, marked, wait_until, within
 from helpers.refusals import assert_refused
 
-ROWS = np.arange(40.0).reshape(20, 2)  # the bad one is the eighth
-SPHERES = np.sum(ROWS**2, axis=1)
-INNOCENT = ROWS[:, 0] != BAD
 LARGE = np.ones((4, 200_000))  # more than a process takes that does not listen
 
 
@@ -47,42 +41,10 @@ def hasty():
         yield pool
 
 
-def values(workers, fun, *args, on_error="raise", rows=ROWS, **options):
-    """What evaluates, and the values of candidates."""
-    by = PlainValues(fun, args, space.of(rows[0])[0], workers=workers, on_error=on_error, **options)
-    return by, by(rows)
-
-
-@contextlib.contextmanager
-def within(seconds):
-    """A block that is cut off, rather than to hang."""
-
-    def cut_off(*_):
-        pytest.fail(f"not within {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, cut_off)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def stop(pool):
     """As SIGSTOP does: its processes neither read nor answer."""
     for worker in pool._team.transport._workers:
         os.kill(worker.process.pid, signal.SIGSTOP)
-
-
-def minimize(fun=sphere, x0=(1.0, 2.0, 3.0), **options):
-    return gesmr.minimize(fun, x0, **{"maxiter": 3, "popsize": 13, "rng": 0, "jit": False, **options})
-
-
-def assert_same(result, other):
-    jax.tree.map(np.testing.assert_array_equal, result.population, other.population)
-    np.testing.assert_array_equal(result.population_fitness, other.population_fitness)
-    assert (result.fun, result.nfev, result.errors) == (other.fun, other.nfev, other.errors)
 
 
 # Results
@@ -396,12 +358,6 @@ def test_executors_survive_exceptions_that_cannot_be_sent():
 # The docs
 
 
-def lines_to_copy():
-    """What the ways of docs/workers.md start with."""
-    page = Path(__file__).parents[2] / "docs" / "workers.md"
-    return re.findall(r"^```py\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
-
-
 @pytest.mark.slow
 def test_the_lines_of_the_docs_to_copy():
     names = {"fun": sphere, "x0": [1.0, 2.0], "gesmr": gesmr, "concurrent": concurrent, "spawn": get_context("spawn")}
@@ -449,32 +405,6 @@ def test_actors_give_up_what_kills_them_while_they_load_it(monkeypatch):
 # Leaks
 
 
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def marked(mark):
-    """Processes with this mark in their environment."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (place / "environ").read_bytes() and is_running(place.name):
-                found.append((int(place.name), (place / "cmdline").read_text().replace("\0", " ")))
-        except OSError:
-            continue
-    return found
-
-
-def wait_until(condition, seconds=60.0):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "this took too long"
-        time.sleep(0.05)
-
-
 SCRIPT = """
 import signal, sys, time
 import numpy as np
@@ -500,36 +430,6 @@ if __name__ == "__main__":
 """
 
 
-class Program:
-    """A script in a process of its own, with a temporary directory of its own and a mark that its children inherit."""
-
-    def __init__(self, directory, *arguments, source=SCRIPT):
-        script = directory / "script.py"
-        script.write_text(source)
-        self.temporary = Path(tempfile.mkdtemp(prefix="g", dir="/tmp"))  # short: Ray has sockets in it
-        self.mark = f"GESMR_MARK={directory}"
-        self.shared = set(os.listdir("/dev/shm"))
-        path = os.pathsep.join([str(Path(gesmr.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-        environment = {"GESMR_MARK": str(directory), "TMPDIR": str(self.temporary), "PYTHONPATH": path}
-        self.process = subprocess.Popen(
-            [sys.executable, str(script), *map(str, arguments)],
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def finish(self):
-        return (*self.process.communicate(timeout=120), self.process.returncode)
-
-    def assert_nothing_left(self):
-        wait_until(lambda: not marked(self.mark), seconds=120.0)
-        wait_until(lambda: not os.listdir(self.temporary))
-        self.temporary.rmdir()
-        assert set(os.listdir("/dev/shm")) <= self.shared
-
-
 WAYS = ["success", "error", "interrupt", "kill"]
 
 
@@ -539,7 +439,7 @@ WAYS = ["success", "error", "interrupt", "kill"]
 @pytest.mark.parametrize("workers", ["2", "ray"])
 def test_nothing_is_left_behind(tmp_path, workers, way):
     calls = tmp_path / "calls"
-    program = Program(tmp_path, workers, way, calls)
+    program = Program(SCRIPT, tmp_path, workers, way, calls)
     if way in ("interrupt", "kill"):
         wait_until(calls.exists)  # it is in the middle of something
         assert len(marked(program.mark)) > 2
@@ -561,8 +461,8 @@ def test_nothing_is_left_behind(tmp_path, workers, way):
 @pytest.mark.slow
 def test_a_script_that_would_start_workers_in_workers_gets_one_clear_error(tmp_path):
     source = "import gesmr\nfrom helpers.misbehaving import sphere\ngesmr.minimize(sphere, [1.0], workers=2)\n"
-    source = f"import sys\nsys.path.insert(0, {str(Path(__file__).parents[1])!r})\n{source}"
-    program = Program(tmp_path, source=source)
+    source = f"import sys\nsys.path.insert(0, {str(TESTS)!r})\n{source}"
+    program = Program(source, tmp_path)
     _, err, status = program.finish()
     program.assert_nothing_left()
     assert status == 1

@@ -25,9 +25,9 @@ from gesmr.lab.studies.functions.agreement import (
 from gesmr.lab.studies.functions.claims import claims
 from gesmr.lab.studies.functions.results import Row
 from gesmr.lab.studies.functions.tables import as_csv, as_latex, as_markdown, as_text, number, statistics_csv, tables
+from helpers import PRINTED
 from helpers.studies import made_up_results
 
-PRINTED = Path(__file__).parents[2] / "data" / "table1_final_elite.csv"
 ROWS = [Row(f, d, s) for f in ("ackley", "griewank", "rastrigin", "rosenbrock", "sphere", "linear")
         for d in (2, 30, 100) for s in (1.0, 10.0)]  # fmt: skip
 

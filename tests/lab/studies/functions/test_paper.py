@@ -1,7 +1,5 @@
 """Does the library give the paper's numbers? Tables 1–3, three functions, d = 30 and 100, forty seeds."""
 
-from pathlib import Path
-
 import pytest
 from rich.console import Console
 
@@ -12,8 +10,7 @@ from gesmr.lab.studies import STUDIES, Selection
 from gesmr.lab.studies.functions.agreement import agreement, read_printed
 from gesmr.lab.studies.functions.results import load
 from gesmr.lab.studies.functions.tables import tables
-
-PRINTED = Path(__file__).parents[2] / "data"  # the paper's tables, as printed
+from helpers import DATA
 
 
 @pytest.mark.slow
@@ -26,7 +23,7 @@ def test_the_printed_tables(tmp_path):
     study, store = STUDIES["functions"], Store(tmp_path / "functions", create=True)
     wanted = Selection("paper", 40, (30, 100), ("sphere", "rastrigin", "ackley"))
     runner.run(study, study.specs(wanted), store, console=Console(quiet=True))
-    for table, file, share in zip(tables(load(store)), sorted(PRINTED.glob("table*.csv")), (97, 97, 94), strict=True):
+    for table, file, share in zip(tables(load(store)), sorted(DATA.glob("table*.csv")), (97, 97, 94), strict=True):
         assert file.name.startswith(table.name)
         cells = agreement(table, read_printed(file))
         wrong = [cell for cell in cells if not cell.agrees]
