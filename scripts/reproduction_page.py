@@ -55,7 +55,7 @@ LEARNT = """## What was learnt about the printed tables
 For a long time two groups of cells could not be reproduced from the paper's text: all of Linear and all of UCB. The
 first author's public program (github.com/akarshkumar0101/evolved-neuroevolution) says why. It computes differently from
 the sentences in a few places. These are now named choices of the study, in one file with the source beside them
-(`src/gesmr/studies/reading.py`); nothing of that program is in this project, and the library's own methods are the
+(`src/gesmr/lab/run/reading.py`); nothing of that program is in this project, and the library's own methods are the
 text's. `--as-text` runs the study by the sentences.
 
 | | in the printed tables | by the text (`--as-text`) |

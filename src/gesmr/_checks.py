@@ -20,7 +20,7 @@ _LONGEST = 300  # characters of a value in a message
 def integer(name: str, value: Any, low: int, high: int | None = None, *, most: int | None = None) -> int:
     """`value` as an int, if it is one (NumPy's and JAX's count, booleans do not) within [low, high].
 
-    `most` is a limit that nobody should meet, so that only who does hears of it.
+    `most` is a second upper limit, which the message names only where it is exceeded: few will ever meet it.
     """
     accepted = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
     if isinstance(value, jax.Array) and value.ndim == 0 and not isinstance(value, Tracer) and not is_key(value):
@@ -35,12 +35,12 @@ def integer(name: str, value: Any, low: int, high: int | None = None, *, most: i
 
 
 def is_key(value: Any) -> bool:
-    """Whether it is one of `jax.random`'s keys, or several: these are no numbers."""
+    """Whether `value` is one or several of `jax.random`'s keys, which are not numbers."""
     return isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
 
 
 def array(name: str, value: Any, accepted: str) -> np.ndarray:
-    """`value` as NumPy has it, if NumPy makes an array of it."""
+    """`value` as a NumPy array; TypeError if NumPy cannot make one of it."""
     if is_key(value):
         raise TypeError(f"{name} must be {accepted}, got {described(value)}")
     try:
@@ -144,7 +144,7 @@ def dtype_of(value: Any) -> np.dtype | None:
 
 
 def on_jax(value: Any) -> jax.Array:
-    """Real numbers as an array of JAX, which has no others than the machine's, of at most 64 bits."""
+    """Real numbers as a JAX array: floats of more than 64 bits or in another byte order are converted first."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         value = np.asarray(value).astype(
             np.float64 if value.dtype.itemsize > 8 else value.dtype.newbyteorder("="), copy=False
@@ -166,7 +166,7 @@ def floating(name: str, value: Any) -> np.dtype:
 
 
 def show(value: Any) -> str:
-    """`value` for a message: not all of it if it is long, whatever its own `repr` does."""
+    """`value` as text for a message, shortened if it is long, even if its own `repr` raises."""
     if isinstance(value, int) and value.bit_length() > 1024:  # Python refuses to write the longest
         return f"an integer of {value.bit_length()} bits"
     try:
@@ -181,7 +181,7 @@ def shortened(text: str) -> str:
 
 
 def described(value: Any) -> str:
-    """`value` and what it is, for a message."""
+    """`value` and its type as text for a message."""
     if isinstance(value, jax.Array | np.ndarray):
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     return f"{show(value)} ({type(value).__name__})"

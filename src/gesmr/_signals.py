@@ -1,4 +1,4 @@
-"""Ctrl-C at a moment that suits."""
+"""When Ctrl-C takes effect: counted so that none is lost, or put off until a block has ended."""
 
 import signal
 import threading

@@ -75,30 +75,30 @@ class Shards:
 
     @property
     def columns(self) -> int:
-        """How many genes a device holds; the last ones hold some that do not exist, and that nobody looks at."""
+        """How many genes a device holds. If d does not divide evenly, the last device is padded with zeros."""
         return -(-self.num_genes // self.count)
 
     @property
     def by_gene(self) -> PartitionSpec:
-        """Of a population `f[N+1, d]`."""
+        """How a population `f[N+1, d]` is sharded: by gene."""
         return PartitionSpec(None, self.axis)
 
     def per_gene(self, tree: Any) -> Any:
-        """Of what is a number, or one per gene, such as bounds."""
+        """How a pytree is sharded whose leaves are single numbers or one number per gene, such as bounds."""
         return jax.tree.map(lambda x: PartitionSpec(self.axis) if np.ndim(x) else REPLICATED, tree)
 
     def batch(self, size: int | None, rows: int) -> int | None:
-        """How many of `rows` make a batch of `size` for every device."""
+        """The size of a batch of which every device evaluates `size` rows, at most `rows`."""
         return None if size is None else min(size * self.count, rows)
 
     def share(self, rows: int) -> int:
-        """How many of so many `rows` each device evaluates."""
+        """How many of `rows` rows each device evaluates."""
         return -(-rows // self.count)
 
     # within a program of many devices
 
     def map(self, function: Callable, in_specs: Any, out_specs: Any) -> Callable:
-        """`function` as every device computes it on its own part."""
+        """`function` mapped over the devices, each with its own part of the arguments (`jax.shard_map`)."""
         return jax.shard_map(function, mesh=self.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
 
     def run(self, part: Callable, ga: Any, population: Array, *rest: Any) -> tuple[Array, Any]:
@@ -110,7 +110,7 @@ class Shards:
 
     @property
     def genes(self) -> noise.Genes:
-        """Those this device holds."""
+        """The genes that this device holds."""
         return noise.Genes(lax.axis_index(self.axis).astype(jnp.uint32) * np.uint32(self.columns), self.num_genes)
 
     def sharded(self, objective: Callable) -> Callable:
@@ -132,13 +132,13 @@ class Shards:
         return values
 
     def gather(self, population: Array) -> Array:
-        """All genes, on every device."""
+        """The population with all its genes, on every device."""
         return lax.all_gather(population, self.axis, axis=1, tiled=True)[:, : self.num_genes]
 
     # to the devices and back
 
     def shard(self, rows: Any, *, donate: bool = False) -> Array:
-        """Rows `f[n, d]` sharded over the devices, in memory of their own unless the caller needs them no more."""
+        """Rows `f[n, d]` sharded over the devices by gene. Copied, unless `donate` gives their memory away."""
         return _put(self._padded(rows), NamedSharding(self.mesh, self.by_gene), donate)
 
     def place(self, ga: Any) -> Any:
@@ -239,7 +239,7 @@ def _row(population: Array, index: Any, replicate: NamedSharding) -> Array:
 
 
 def is_first(shards: Shards | None) -> bool:
-    """Whether this process is the one of a run that writes and prints."""
+    """Whether this is the one process of a run that writes and prints."""
     return shards is None or jax.process_index() == 0
 
 
@@ -248,14 +248,14 @@ def _processes(mesh: Mesh) -> int:
 
 
 def broadcast(value: float, shards: Shards | None) -> float:
-    """What the first process has for `value`: clocks differ, and decisions must not."""
+    """The first process's `value`, in every process: clocks differ, decisions must not."""
     if shards is None or shards.processes == 1:
         return value
     return float(_broadcast(np.float64(value).view(np.uint64)).view(np.float64))
 
 
 def broadcast_integer(value: int, mesh: Mesh) -> int:
-    """What the first process has for an integer below 2⁶⁴."""
+    """The first process's integer below 2⁶⁴, in every process."""
     return value if _processes(mesh) == 1 else int(_broadcast(np.uint64(value)))
 
 

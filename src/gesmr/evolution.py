@@ -94,7 +94,7 @@ def evolve(
 
 
 def check_run(ga: Any, objective: Any, state: Any, generations: Any) -> None:
-    """Refuse what is no run."""
+    """Refuse arguments that do not describe a run."""
     _checks.integer("generations", generations, 0, most=_checks.MOST)
     if not isinstance(ga, GA):
         raise TypeError(f"ga must be a gesmr.GA, got {_checks.show(ga)}")
@@ -103,7 +103,7 @@ def check_run(ga: Any, objective: Any, state: Any, generations: Any) -> None:
 
 
 def as_pytree(function: Callable) -> Callable:
-    """`function` in a form that can be passed to a compiled program: a pytree is data, a plain function is code."""
+    """`function` as an argument of a compiled program: a pytree is passed as data, a plain function as code."""
     is_leaf = jax.tree_util.all_leaves([function])
     return Partial(function) if is_leaf else function
 
@@ -146,7 +146,7 @@ def _run(
 
 
 def _evaluations(children: int, generations: Array) -> Array:
-    """So many generations and the first population; the highest count there is once they are more."""
+    """Evaluations after so many generations, with those of the first population; at most 2³¹ − 1."""
     most = np.iinfo(np.int32).max
     countable = (most - 1) // children
     return jnp.where(generations < countable, children * (jnp.minimum(generations, countable) + 1) + 1, most)
@@ -174,7 +174,7 @@ def evaluate_children(objective: Objective, population: Array, batch_size: int |
 
 
 def batch_sizes(rows: int, batch_size: int | None) -> set[int]:
-    """How many of so many `rows` `evaluate_children` evaluates at a time."""
+    """The numbers of rows that `evaluate_children` evaluates at a time, of `rows` in all."""
     return {rows} if batch_size is None else {batch_size, rows % batch_size} - {0}
 
 

@@ -141,7 +141,7 @@ class GA:
 
 
 def check_state(state: Any) -> None:
-    """Refuse what is no state of a run."""
+    """Refuse `state` unless it is a `State` with fitness."""
     if not isinstance(state, State):
         raise TypeError(f"state must be the State that ga.init returns, got {type(state).__name__}")
     if not isinstance(state.fitness, _ARRAYS):
