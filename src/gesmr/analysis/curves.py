@@ -156,7 +156,7 @@ def _batches(
         yield waiting[0], np.asarray(waiting[1])[: len(waiting[0])]
 
 
-_lane_keys = jax.jit(noise.fold_in)  # apart from the step, which derives from them: see docs/architecture.md
+_lane_keys = jax.jit(noise.fold_in)  # apart from the step, which derives from them: see docs/noise.md
 
 
 def _as_pytree(draw_point: DrawPoint) -> DrawPoint:
