@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from gesmr.lab.run.lanes import compile_for, shape
-from gesmr.lab.studies import Selection
+from gesmr.lab.run.specs import Job, Selection
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,17 @@ class Sine:
 
 
 @dataclass(frozen=True)
-class PowerGroup:
-    spec: Power
-    alone: ClassVar[bool] = False
+class PowerJob(Job[Power]):
     programs: ClassVar[list] = [Sine()]
     work: ClassVar[float] = 2.0
 
     @property
     def label(self) -> str:
-        return f"power {self.spec.number}"
-
-    @property
-    def specs(self) -> list[Power]:
-        return [self.spec]
+        return f"power {self.one.number}"
 
     def run(self, compiled, tick):
         tick(1.0)
-        word, _, path = self.spec.what.partition(":")
+        word, _, path = self.one.what.partition(":")
         if word == "raise":
             raise ArithmeticError("no power")
         if word == "exit":
@@ -59,7 +53,7 @@ class PowerGroup:
             Path(f"{path}.{os.getpid()}").touch()
             time.sleep(0.01)
             tick(0.0)
-        value = compiled(Sine())(np.arange(1000, dtype=np.float32) / (1 + self.spec.number))
+        value = compiled(Sine())(np.arange(1000, dtype=np.float32) / (1 + self.one.number))
         tick(1.0)
         return {"value": np.asarray(value)[None]}
 
@@ -73,4 +67,4 @@ class SmallStudy:
         return [Power(number) for number in range(8)]
 
     def jobs(self, specs, memory):
-        return [PowerGroup(spec) for spec in specs]
+        return [PowerJob((spec,)) for spec in specs]

@@ -180,7 +180,7 @@ def test_cmaes_is_given_the_function_as_printed_in_double_precision(function):
     assert values.dtype == np.float64
     single = AS_PRINTED[function].value(jax.numpy.asarray(x - shift, jax.numpy.float32))
     np.testing.assert_allclose(values, single, rtol=1e-4)
-    optimum = shift + AS_PRINTED[function].optimum
+    optimum = shift + float(AS_PRINTED[function].optimum)
     assert abs(pycma.objective(function, shift)(optimum[None])[0]) < 1e-12  # moved with the shift
 
 
@@ -222,7 +222,7 @@ def test_full_cmaes_is_refused_before_it_is_made():
 
 def test_a_cost_that_does_not_fit_is_left_out(monkeypatch, programs):
     monkeypatch.setattr(pycma, "_machine_memory", lambda: 2**20)
-    group = CostJob(Cost("CMA-ES", 1000, 4, 3))
+    group = CostJob((Cost("CMA-ES", 1000, 4, 3),))
     arrays = run_group(group, programs)
     assert np.isnan(arrays["seconds"]).all()
     assert np.isnan(arrays["bytes"]).all()
@@ -232,7 +232,7 @@ def test_a_cost_that_does_not_fit_is_left_out(monkeypatch, programs):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_costs_are_measured(method, programs):
-    arrays = run_group(CostJob(Cost(method, 5, 100, 2)), programs)
+    arrays = run_group(CostJob((Cost(method, 5, 100, 2),)), programs)
     assert arrays["seconds"].shape == (1, 2)
     assert (arrays["seconds"] > 0).all()
     population = 101 * 5 * (4 if method == "GESMR" else 8)

@@ -22,7 +22,7 @@ from gesmr.lab.show.views import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
 from gesmr.lab.studies.functions.runs import kept_generations
 from gesmr.lab.studies.images import runs as study_module
-from gesmr.lab.studies.images.runs import SETS, ImagesJob, ImagesRun, ImagesStudy, ImagesTask
+from gesmr.lab.studies.images.runs import SETS, ImagesJob, ImagesRun, ImagesStudy
 from gesmr.lab.studies.images.show import RANKED, VIEW, Row, Runs, decide, load, make_figures, make_tables, summary
 from gesmr.problems import datasets, images
 from gesmr.problems.networks import ConvNet
@@ -159,7 +159,7 @@ def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):
     """With its own images, and scored on the test set after every step and the last generation."""
     monkeypatch.setattr(study_module, "STEP", 4)
     monkeypatch.setattr(study_module, "_STEP_ON_A_CPU", 2)
-    group = ImagesJob("mnist", ImagesTask(30, "he"), 6, "GESMR", (0, 2), "standardised")
+    group = ImagesJob(tuple(ImagesRun("mnist", "GESMR", seed, 30, "he", 6, "standardised") for seed in (0, 2)))
     worked = []
     arrays = group.run(programs, worked.append)
     assert sum(worked) == pytest.approx(group.work) == 100 * 2140 * 6 * 2 * 30
@@ -187,7 +187,8 @@ def test_a_lane_is_a_run_of_the_library(sample, programs, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["OFMR", "LAMR-100", "15MR", "SAMR"])
 def test_every_kind_of_method_runs(sample, programs, method):
-    arrays = ImagesJob("fashion-mnist", ImagesTask(10), 3, method, (0,)).run(programs, lambda work: None)
+    job = ImagesJob((ImagesRun("fashion-mnist", method, 0, 10, "uniform", 3),))
+    arrays = job.run(programs, lambda work: None)
     assert np.isfinite(arrays["final"]).all()
     assert np.diff(arrays["elite"]).max() <= 0
 
@@ -329,11 +330,12 @@ def test_the_view_shows_a_store(tmp_path):
     specs = STUDY.specs(Selection("quick"))
     store = Store(tmp_path / "images", create=True)
     store.write(specs, stored(specs, lambda spec: len(spec.method) / 5).arrays, {})
-    console = Console(file=io.StringIO(), width=150)
+    said = io.StringIO()
+    console = Console(file=said, width=150)
     VIEW.tables(store, Options(), tmp_path / "out", console)
     VIEW.figures(store, Options(), tmp_path / "out", console)
     assert {path.name for path in (tmp_path / "out").glob("*.png")} == {"images_curves_1000.png"}
-    assert "Fashion-MNIST" in console.file.getvalue()
+    assert "Fashion-MNIST" in said.getvalue()
     chapter = VIEW.chapter(tmp_path / "images")
     assert chapter.outcomes[0].claim.verdict == Verdict.UNDECIDED
     assert chapter.runs == 8

@@ -1,16 +1,18 @@
 """Whole runs, many at a time: what any study that compares methods on a task computes."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
 
 from ...oracles import LAMR, OFMR
 from .lanes import FIXED_RATES, STEP, Advance, Best, Branch, Enter, First, Lanes, Settle, Task
-from .specs import Compiled, Program, Tick
+from .specs import GetProgram, Job, Program, Spec, Tick, grouped, parts
 
 
 class Histories(NamedTuple):
@@ -54,7 +56,7 @@ class Batch:
         settled = self._genes(self.generations, 1) if "OFMR" in self.methods else 0.0
         return self._genes(self.generations, self._ways) + settled
 
-    def run(self, compiled: Compiled, tick: Tick, lanes: Lanes) -> Histories:
+    def run(self, compiled: GetProgram, tick: Tick, lanes: Lanes) -> Histories:
         """Method by method, each lane by lane."""
         population, fitness = compiled(First(self.task, self.lanes))(lanes._replace(setting=None))
         start = compiled(self._enter)(lanes.key, population, fitness, lanes.setting)
@@ -107,11 +109,96 @@ class Batch:
         steps = [step] * whole + [left] * (left > 0)
         return [Advance(self._method, task, self.lanes, ways, generations) for generations in steps]
 
-    def _evolve(self, compiled: Compiled, tick: Tick, states: Any, lanes: Lanes, first: np.ndarray) -> Histories:
+    def _evolve(self, compiled: GetProgram, tick: Tick, states: Any, lanes: Lanes, first: np.ndarray) -> Histories:
         ways = len(first) // self.lanes
         best = compiled(self._best(ways)) if self.keep_best else None
         steps = [(compiled(p), self._genes(p.generations, ways)) for p in self._advances(ways)]
         return run_steps(steps, states, lanes, tick, first, best)
+
+
+class Run(Spec, Protocol):
+    """A run of a method, on a lane of its own."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def generations(self) -> int: ...
+
+
+R = TypeVar("R", bound=Run)
+
+
+@dataclass(frozen=True)
+class BatchJob(Job[R]):
+    """Runs of a method; of several if all have fixed rates and the same lanes, method by method."""
+
+    keep_best: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def task(self) -> Task: ...
+
+    @property
+    def step(self) -> int:
+        """Generations per call."""
+        return STEP
+
+    @property
+    def weight(self) -> float:
+        """How much work a gene is."""
+        return 1.0
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.method for run in self.specs))
+
+    @property
+    def lanes(self) -> tuple[R, ...]:
+        """Runs of the first method, a lane each: those of the others are on the same lanes."""
+        return self.specs[: len(self.specs) // len(self.methods)]
+
+    @property
+    def batch(self) -> Batch:
+        return Batch(self.task, self.methods, len(self.lanes), self.one.generations, self.step, self.keep_best)
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        return self.batch.programs
+
+    @property
+    def work(self) -> float:
+        return self.batch.work * self.weight
+
+    def evolve(self, compiled: GetProgram, tick: Tick, lanes: Lanes) -> Histories:
+        """The histories of all runs, which are on these lanes."""
+        return self.batch.run(compiled, lambda genes: tick(genes * self.weight), lanes)
+
+
+def batches(
+    runs: Iterable[R],
+    lane: tuple[str, ...],
+    most: Callable[[R, Sequence[str]], int],
+    fixed_rates: Sequence[str] = FIXED_RATES,
+) -> list[tuple[R, ...]]:
+    """Runs for `BatchJob`s: those of a method that differ in the fields `lane` alone, at most `most` lanes at a time.
+
+    The methods `fixed_rates` share a batch if they have the same lanes. `most` is asked with a run and the methods.
+    """
+
+    def what(run: R) -> tuple:
+        return tuple(getattr(run, name) for name in run.__dataclass_fields__ if name not in ("method", *lane))
+
+    def batch_of(mine: tuple[R, ...]) -> tuple:
+        method = "FMR" if mine[0].method in fixed_rates else mine[0].method
+        return what(mine[0]), method, tuple(tuple(getattr(run, name) for name in lane) for run in mine)
+
+    found: list[tuple[R, ...]] = []
+    by_method = grouped(runs, lambda run: (what(run), run.method))
+    for together in grouped(by_method.values(), batch_of).values():
+        lanes = max(1, most(together[0][0], [mine[0].method for mine in together]))
+        found += [tuple(chain(*cut)) for cut in zip(*(parts(mine, lanes) for mine in together), strict=True)]
+    return found
 
 
 def run_steps(
@@ -144,10 +231,3 @@ def run_steps(
 def populations_of(methods: Iterable[str]) -> int:
     """How many populations a lane has at once, LAMR-100's trials included."""
     return sum(OFMR().grid if method in ("OFMR", "LAMR-100") else 1 for method in methods)
-
-
-def parts(items: tuple, most: int) -> list[tuple]:
-    """`items` in parts of at most `most`, as even as can be."""
-    count = -(-len(items) // most)
-    size = -(-len(items) // count)
-    return [items[i : i + size] for i in range(0, len(items), size)]

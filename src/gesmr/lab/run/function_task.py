@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,10 @@ from ..._pytree import pytree, static
 from ...problems.functions import AS_PRINTED, FORMULAS, Function, linear
 from .lanes import NUM_CHILDREN, Lanes, shape
 from .masked import Setting
-from .reading import Reading
+from .reading import PAPER_FUNCTIONS, Reading
+from .specs import Spec
 
+WITH_OPTIMUM = tuple(name for name in PAPER_FUNCTIONS if FORMULAS[name].optimum is not None)
 # Above so many genes in a batch a GPU saves more by a program for one function alone than that program costs.
 _OWN_PROGRAM_ABOVE = 2e7
 _GENES_ON_A_CPU = 1_000_000  # at once: a few megabytes, which caches hold
@@ -77,13 +79,38 @@ class AnyFunction:
     def __call__(self, population: Array) -> Array:
         x = population - self.shift
         linear_of_reading = partial(linear, coefficients=self.reading.coefficients(x.shape[-1]))
-        values = {name: formula.value for name, formula in AS_PRINTED.items()} | {"linear": linear_of_reading}
+        values = {name: AS_PRINTED[name].value for name in PAPER_FUNCTIONS} | {"linear": linear_of_reading}
         if self.only is not None:
             return values[self.only](x)
         formulas = list(values.values())
         if jax.default_backend() == "cpu":
             return lax.switch(self.index, formulas, x)
         return lax.select_n(self.index, *(value(x) for value in formulas))
+
+
+class FunctionRun(Spec, Protocol):
+    """A run on one of the functions."""
+
+    @property
+    def function(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def std(self) -> float: ...
+
+    @property
+    def shifted(self) -> bool: ...
+
+    @property
+    def seed(self) -> int: ...
+
+
+def lanes_of(runs: Sequence[FunctionRun], setting: Setting | None = None) -> Lanes:
+    """A lane for each of some runs on the same function."""
+    one, stds, seeds = runs[0], [run.std for run in runs], [run.seed for run in runs]
+    return function_lanes(one.function, one.dim, stds, seeds, one.shifted, setting)
 
 
 def function_lanes(
@@ -99,7 +126,7 @@ def function_lanes(
     moved = shifted and optimum is not None
     std, seed = np.asarray(stds, np.float32), np.asarray(seeds, np.uint32)
     key, shift = _keys_and_shifts(std, seed, np.float32(optimum or 0), dim, moved)
-    return Lanes(jnp.int32(list(FORMULAS).index(function)), Place(jnp.asarray(std), shift), key, setting)
+    return Lanes(jnp.int32(PAPER_FUNCTIONS.index(function)), Place(jnp.asarray(std), shift), key, setting)
 
 
 @partial(jax.jit, static_argnums=(3, 4))

@@ -31,6 +31,8 @@ from ...controllers.bandit import Plays
 from ...oracles import LAMR, OFMR
 
 OFMR_NAME, LAMR_NAME = "OFMR", "LAMR-100"
+# In the order of its tables. Their places are data of stored programs and draws: functions may only be added.
+PAPER_FUNCTIONS = ("ackley", "griewank", "rastrigin", "rosenbrock", "sphere", "linear")
 
 
 class Reading(StrEnum):

@@ -1,73 +1,56 @@
 """Runs of GESMR that differ in their hyperparameters, side by side: what the studies of these compute."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import jax.numpy as jnp
 import numpy as np
 
-from .batch import Batch
-from .function_task import FunctionTask, function_lanes
-from .lanes import SWEEP
+from .batch import BatchJob, Run
+from .function_task import FunctionRun, FunctionTask, lanes_of, most_lanes
 from .masked import Setting
-from .specs import Compiled, Program, Spec, Tick
+from .specs import GetProgram, Tick, grouped, parts
 
 
-class SweptRun(Spec, Protocol):
-    """A run of GESMR with a setting of its own."""
+class SweptRun(FunctionRun, Run, Protocol):
+    """A run of GESMR with a setting of its own; its method is `SWEEP`."""
 
-    @property
-    def function(self) -> str: ...
-    @property
-    def dim(self) -> int: ...
-    @property
-    def std(self) -> float: ...
-    @property
-    def shifted(self) -> bool: ...
-    @property
-    def seed(self) -> int: ...
     @property
     def num_children(self) -> int: ...
-    @property
-    def generations(self) -> int: ...
+
     @property
     def setting(self) -> Setting: ...
 
 
 @dataclass(frozen=True)
-class SweepJob:
+class SweepJob(BatchJob[SweptRun]):
     """Runs of one function, dimension, place of the optimum, population size and length."""
-
-    specs: tuple[SweptRun, ...]
-    alone: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
-        one = self.specs[0]
-        where = "shifted " if one.shifted else ""
-        return f"{where}{one.function} d={one.dim} N={one.num_children}, {len(self.specs)} runs"
+        where = "shifted " if self.one.shifted else ""
+        return f"{where}{self.one.function} d={self.one.dim} N={self.one.num_children}, {len(self.specs)} runs"
 
     @property
-    def work(self) -> float:
-        return self._batch.work
+    def task(self) -> FunctionTask:
+        return FunctionTask(self.one.dim, self.one.num_children, self.one.function)
 
-    @property
-    def programs(self) -> list[Program]:
-        return self._batch.programs
-
-    @property
-    def _batch(self) -> Batch:
-        one = self.specs[0]
-        task = FunctionTask(one.dim, one.num_children, one.function)
-        return Batch(task, (SWEEP,), len(self.specs), one.generations)
-
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """Final elite value and its mean over generations, `f[runs]`."""
-        one = self.specs[0]
         columns = zip(*(run.setting for run in self.specs), strict=True)
         dtypes = (jnp.float32, jnp.float32, jnp.float32, jnp.int32)
-        setting = Setting(*map(jnp.asarray, columns, dtypes))
-        stds, seeds = [run.std for run in self.specs], [run.seed for run in self.specs]
-        lanes = function_lanes(one.function, one.dim, stds, seeds, one.shifted, setting)
-        elite = self._batch.run(compiled, tick, lanes).elite.astype(np.float64)
+        lanes = lanes_of(self.specs, Setting(*map(jnp.asarray, columns, dtypes)))
+        elite = self.evolve(compiled, tick, lanes).elite.astype(np.float64)
         return {"final": elite[:, -1], "mean_elite": elite.mean(axis=1)}
+
+
+def sweep_jobs(runs: Iterable[SweptRun], memory: int) -> list[SweepJob]:
+    """Runs that may share a job together; the largest populations first, so that none of them comes last."""
+    alike = grouped(runs, lambda run: (run.function, run.dim, run.shifted, run.num_children, run.generations))
+    largest_first = sorted(alike.values(), key=lambda runs: -runs[0].num_children * runs[0].dim)
+    return [
+        SweepJob(part)
+        for runs in largest_first
+        for part in parts(runs, most_lanes(runs[0].num_children, runs[0].dim, memory))
+    ]

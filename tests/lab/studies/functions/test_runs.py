@@ -35,6 +35,12 @@ QUIET = Console(quiet=True)
 PAIRS = ((1.0, 0), (1.0, 1), (10.0, 0), (10.0, 3))
 
 
+def job_of(function, dim, shifted, generations, methods, pairs, reading=Reading.PRINT):
+    """Runs of all methods at pairs of spread and seed, together."""
+    what = shifted, generations, reading.value
+    return RunJob(tuple(Run(function, dim, std, method, seed, *what) for method in methods for std, seed in pairs))
+
+
 @pytest.fixture(scope="module")
 def programs():
     """Compiled programs, shared by the tests of this file."""
@@ -149,7 +155,7 @@ def direct(method, function, dim, std, seed, generations, shifted=False, reading
 )
 def test_a_group_is_the_library_run_by_run(programs, methods, reading):
     """Ten generations: over many more, rounding that differs between programs would be amplified by selection."""
-    group = RunJob("rastrigin", 3, False, 10, methods, PAIRS, reading)
+    group = job_of("rastrigin", 3, False, 10, methods, PAIRS, reading)
     arrays = group.run(programs, lambda work: None)
     compiled = jax.jit(direct, static_argnums=(0, 1, 2, 5, 6, 7))
     for spec, elite, log_rate in zip(group.specs, arrays["elite"], arrays["log_rate"], strict=True):
@@ -161,7 +167,7 @@ def test_a_group_is_the_library_run_by_run(programs, methods, reading):
 
 def test_methods_share_first_populations_and_no_noise(programs):
     """In 100-D the rates of FMR and 1CMR are the same, 0.01: with shared noise these would be equal to the bit."""
-    group = RunJob("sphere", 100, False, 2, ("FMR", "1CMR"), ((1.0, 0), (1.0, 1)))
+    group = job_of("sphere", 100, False, 2, ("FMR", "1CMR"), ((1.0, 0), (1.0, 1)))
     arrays = group.run(programs, lambda work: None)
     fixed, by_dimension = arrays["elite"].reshape(2, 2, 2)
     np.testing.assert_array_equal(arrays["first"][:2], arrays["first"][2:])
@@ -198,7 +204,7 @@ def test_linear_in_print_has_coefficients():
 
 @pytest.mark.parametrize("function", [pytest.param("rosenbrock", marks=pytest.mark.slow), "sphere"])
 def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(programs, function):
-    group = RunJob(function, 3, True, 10, ("GESMR",), PAIRS)
+    group = job_of(function, 3, True, 10, ("GESMR",), PAIRS)
     arrays = group.run(programs, lambda work: None)
     for spec, elite in zip(group.specs, arrays["elite"], strict=True):
         expected = direct("GESMR", function, 3, spec.std, spec.seed, 10, shifted=True)
@@ -213,19 +219,19 @@ def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(p
 def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
     together = function_lanes("ackley", 3, *zip(*PAIRS, strict=True), False)
     whole, _ = programs(First(FunctionTask(3), 4))(together)
-    batch = RunJob("ackley", 3, False, 10, ("GESMR",), PAIRS).run(programs, lambda work: None)
+    batch = job_of("ackley", 3, False, 10, ("GESMR",), PAIRS).run(programs, lambda work: None)
     for i, pair in enumerate(PAIRS):
         alone, _ = programs(First(FunctionTask(3), 1))(function_lanes("ackley", 3, *zip(pair, strict=True), False))
         np.testing.assert_array_equal(alone[0], whole[i])
-        single = RunJob("ackley", 3, False, 10, ("GESMR",), (pair,)).run(programs, lambda work: None)
+        single = job_of("ackley", 3, False, 10, ("GESMR",), (pair,)).run(programs, lambda work: None)
         np.testing.assert_allclose(single["elite"][0], batch["elite"][i], rtol=1e-5)
         np.testing.assert_allclose(single["log_rate"][0], batch["log_rate"][i], rtol=1e-5, atol=1e-5)
 
 
 def test_all_methods_share_first_populations(programs):
     for methods in (("GESMR",), ("SAMR",), ("OFMR", "FMR")):
-        group = RunJob("linear", 2, False, 1, methods, PAIRS[:2])
-        assert First(FunctionTask(2, reading=group.reading), 2) in group.programs
+        group = job_of("linear", 2, False, 1, methods, PAIRS[:2])
+        assert First(FunctionTask(2, reading=group.task.reading), 2) in group.programs
     lanes = function_lanes("linear", 2, [1, 1], [0, 1], False)
     assert np.unique(np.asarray(programs(First(FunctionTask(2), 2))(lanes)[0])).size > 400
 
@@ -455,7 +461,7 @@ def test_an_error_in_a_group_stops_the_runner_and_keeps_what_is_finished(tmp_pat
 
         def jobs(self, specs, memory):
             groups = STUDY.jobs(specs, memory)
-            return [*groups[:2], Broken("linear", 2, False, 100, ("SAMR",), PAIRS)]
+            return [*groups[:2], Broken(job_of("linear", 2, False, 100, ("SAMR",), PAIRS).specs)]
 
     store = Store(tmp_path / "functions", create=True)
     with pytest.raises(ZeroDivisionError):

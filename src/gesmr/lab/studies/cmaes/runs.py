@@ -6,7 +6,6 @@ computes and is evaluated in float64, GESMR in float32, by the same formulas.
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,11 +14,9 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
-from .... import _checks
-from ...run.function_task import FunctionTask, function_lanes
+from ...run.function_task import FunctionTask, function_lanes, lanes_of
 from ...run.lanes import NUM_CHILDREN, STEP, Advance, Enter, First
-from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
-from ..functions.runs import subset
+from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick, grouped
 from .pycma import (
     EIGH_MATRICES,
     POPULATION,
@@ -81,15 +78,14 @@ class Cost:
     revision: int = REVISION
 
 
-class CmaesStudy:
-    name: ClassVar[str] = "cmaes"
-    title: ClassVar[str] = "GESMR against CMA-ES: equal time, equal evaluations, cost of a generation, claims 13, 16"
-    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+class CmaesStudy(Study[Duel | Cost]):
+    name = "cmaes"
+    title = "GESMR against CMA-ES: equal time, equal evaluations, cost of a generation, claims 13, 16"
+    takes = ("functions", "seeds")
 
-    def specs(self, selection: Selection) -> Sequence[Duel | Cost]:
-        selection.check("cmaes", ("functions", "seeds"))
-        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
-        functions = subset("functions", selection.functions, QUICK_FUNCTIONS if quick else FUNCTIONS, FUNCTIONS)
+    def plan(self, selection: Selection) -> Sequence[Duel | Cost]:
+        quick = selection.quick
+        functions = selection.chosen("functions", FUNCTIONS, QUICK_FUNCTIONS if quick else FUNCTIONS)
         seeds = {shifted: selection.seeds_or((2 if shifted else 3) if quick else 10) for shifted in (False, True)}
         duels = [
             Duel(function, std, shifted, seed, cmaes_generations=500 if quick and shifted else 1000)
@@ -106,17 +102,14 @@ class CmaesStudy:
         ]
         return [*duels, *authors, *(_cost(method, dim) for method in METHODS for dim in _dims(method, quick))]
 
-    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
+    def jobs(self, specs: Sequence[Duel | Cost], memory: int) -> Sequence[Job]:
         """Duels that differ in their seed alone together; every cost by itself."""
         if specs:
             for module in ("cma", "threadpoolctl"):  # missed before anything is computed
                 extra(module)
-        duels: dict[Duel, list[Duel]] = defaultdict(list)
-        for spec in specs:
-            if isinstance(spec, Duel):
-                duels[replace(spec, seed=0)].append(spec)
-        costs = [CostJob(spec) for spec in specs if isinstance(spec, Cost)]
-        return [*(DuelJob(tuple(group)) for group in duels.values()), *costs]
+        duels = grouped((spec for spec in specs if isinstance(spec, Duel)), lambda duel: replace(duel, seed=0))
+        costs = [CostJob((spec,)) for spec in specs if isinstance(spec, Cost)]
+        return [*map(DuelJob, duels.values()), *costs]
 
 
 def _dims(method: str, quick: bool) -> tuple[int, ...]:
@@ -133,25 +126,24 @@ def _cost(method: str, dim: int) -> Cost:
 
 
 @dataclass(frozen=True)
-class DuelJob:
+class DuelJob(Job[Duel]):
     """Duels that differ in their seed alone."""
 
-    specs: tuple[Duel, ...]
-    alone: ClassVar[bool] = True
+    alone = True
 
     @property
     def label(self) -> str:
-        one = self.specs[0]
+        one = self.one
         where = "shifted " if one.shifted else ""
         return f"{where}{one.function} std={one.std:g} σ₀={one.sigma0:g}: {', '.join(METHODS)}, {len(self.specs)} seeds"
 
     @property
     def work(self) -> float:
-        return float(2 * len(self.specs) * self.specs[0].cmaes_generations * self._genes)
+        return float(2 * len(self.specs) * self.one.cmaes_generations * self._genes)
 
     @property
     def _genes(self) -> int:
-        return POPULATION * self.specs[0].dim
+        return POPULATION * self.one.dim
 
     @property
     def programs(self) -> list[Program]:
@@ -160,23 +152,23 @@ class DuelJob:
     @property
     def _advances(self) -> list[Advance]:
         """The programs of a whole run of GESMR, step by step."""
-        whole, left = divmod(self.specs[0].gesmr_generations, STEP)
+        whole, left = divmod(self.one.gesmr_generations, STEP)
         steps = [STEP] * whole + [left] * (left > 0)
         return [Advance("GESMR", self._task, 1, generations=step) for step in steps]
 
     @property
     def _task(self) -> FunctionTask:
-        return FunctionTask(self.specs[0].dim)
+        return FunctionTask(self.one.dim)
 
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`generation`, `evaluations`, `seconds` and `best` [S, methods, POINTS + 1], padded with −1 and NaN;
         `values` and `reached` (generations) [S, comparisons, methods]; `stopped` [S, methods]."""
-        self._gesmr(compiled, self.specs[0])  # warms up
+        self._gesmr(compiled, self.one)  # warms up
         with one_thread():
             summaries = [_summary(self._duel(compiled, tick, spec), spec.cmaes_generations) for spec in self.specs]
         return {name: np.stack([summary[name] for summary in summaries]) for name in summaries[0]}
 
-    def _duel(self, compiled: Compiled, tick: Tick, spec: Duel) -> list[Trace]:
+    def _duel(self, compiled: GetProgram, tick: Tick, spec: Duel) -> list[Trace]:
         gesmr, start, shift = self._gesmr(compiled, spec)
         evaluate = objective(spec.function, shift)
         traces = [gesmr]
@@ -187,9 +179,9 @@ class DuelJob:
             traces.append(run_cmaes(begin, evaluate, spec.cmaes_generations, gesmr.seconds[-1], count))
         return traces
 
-    def _gesmr(self, compiled: Compiled, spec: Duel) -> tuple[Trace, np.ndarray, np.ndarray]:
+    def _gesmr(self, compiled: GetProgram, spec: Duel) -> tuple[Trace, np.ndarray, np.ndarray]:
         """A run of GESMR, with the first member of its first population and the shift, f[d]."""
-        data = jax.block_until_ready(function_lanes(spec.function, spec.dim, [spec.std], [spec.seed], spec.shifted))
+        data = jax.block_until_ready(lanes_of([spec]))
         first, enter = compiled(First(self._task, 1)), compiled(Enter("GESMR", self._task, 1))
         advances = [(program.generations, compiled(program)) for program in self._advances]
         done, clock = [0], [0.0]
@@ -245,55 +237,50 @@ def _padded(values: np.ndarray, empty: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class CostJob:
-    spec: Cost
-    alone: ClassVar[bool] = True
+class CostJob(Job[Cost]):
+    alone = True
 
     @property
     def label(self) -> str:
-        return f"a generation of {self.spec.method} d={self.spec.dim}"
-
-    @property
-    def specs(self) -> list[Cost]:
-        return [self.spec]
+        return f"a generation of {self.one.method} d={self.one.dim}"
 
     @property
     def work(self) -> float:
-        return float((self.spec.turns + self.spec.warm_ups) * self._genes)
+        return float((self.one.turns + self.one.warm_ups) * self._genes)
 
     @property
     def _genes(self) -> int:
         """In a turn."""
-        return NUM_CHILDREN * self.spec.dim * self.spec.generations
+        return NUM_CHILDREN * self.one.dim * self.one.generations
 
     @property
     def programs(self) -> list[Program]:
-        if self.spec.method != "GESMR":
+        if self.one.method != "GESMR":
             return []
-        task = FunctionTask(self.spec.dim)
-        return [First(task, 1), Enter("GESMR", task, 1), Advance("GESMR", task, 1, generations=self.spec.generations)]
+        task = FunctionTask(self.one.dim)
+        return [First(task, 1), Enter("GESMR", task, 1), Advance("GESMR", task, 1, generations=self.one.generations)]
 
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`seconds` per generation `f[1, turns]` and `bytes f[1]` at the peak; NaN if there is not enough memory."""
         try:
-            seconds, size = self._gesmr(compiled, tick) if self.spec.method == "GESMR" else self._cmaes(tick)
+            seconds, size = self._gesmr(compiled, tick) if self.one.method == "GESMR" else self._cmaes(tick)
         except MemoryError:
-            seconds, size = np.full(self.spec.turns, np.nan), np.nan
+            seconds, size = np.full(self.one.turns, np.nan), np.nan
             tick(self.work)
         return {"seconds": np.asarray(seconds)[None], "bytes": np.array([size], np.float64)}
 
     def _turns(self, turn: Callable[[], None], tick: Tick) -> np.ndarray:
         seconds = []
-        for _ in range(self.spec.turns + self.spec.warm_ups):
+        for _ in range(self.one.turns + self.one.warm_ups):
             begin = time.perf_counter()
             turn()
-            seconds.append((time.perf_counter() - begin) / self.spec.generations)
+            seconds.append((time.perf_counter() - begin) / self.one.generations)
             tick(self._genes)
-        return np.array(seconds[self.spec.warm_ups :])
+        return np.array(seconds[self.one.warm_ups :])
 
-    def _gesmr(self, compiled: Compiled, tick: Tick) -> tuple[np.ndarray, float]:
+    def _gesmr(self, compiled: GetProgram, tick: Tick) -> tuple[np.ndarray, float]:
         first, enter, advance = map(compiled, self.programs)
-        data = function_lanes("sphere", self.spec.dim, [1.0], [0], False)
+        data = function_lanes("sphere", self.one.dim, [1.0], [0], False)
         states = enter(data.key, *first(data), None)
 
         def turn() -> None:
@@ -305,11 +292,11 @@ class CostJob:
         return self._turns(turn, tick), float(outside + used.temp_size_in_bytes)
 
     def _cmaes(self, tick: Tick) -> tuple[np.ndarray, float]:
-        dim = self.spec.dim
+        dim = self.one.dim
         start = np.random.default_rng(0).standard_normal(dim)
         evaluate = objective("sphere", np.zeros(dim))
-        begin = partial(STRATEGIES[self.spec.method], start, 1.0, 0)
+        begin = partial(STRATEGIES[self.one.method], start, 1.0, 0)
         with one_thread():
-            seconds = self._turns(partial(run_generations, begin(), evaluate, self.spec.generations), tick)
+            seconds = self._turns(partial(run_generations, begin(), evaluate, self.one.generations), tick)
             peak = traced_memory(begin, evaluate)
-        return seconds, float(peak + (8 * EIGH_MATRICES * dim**2 if self.spec.method == "CMA-ES" else 0))
+        return seconds, float(peak + (8 * EIGH_MATRICES * dim**2 if self.one.method == "CMA-ES" else 0))

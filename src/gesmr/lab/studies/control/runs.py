@@ -4,7 +4,6 @@ A run's five episodes stay the same, and policies take the action they prefer. T
 has fresh episodes at every evaluation (github.com/akarshkumar0101/evolved-neuroevolution): `fresh` runs, beside ours.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,19 +12,17 @@ import jax
 import numpy as np
 from jax import Array
 
-from .... import _checks, noise
+from .... import noise
 from ....problems.control import EPISODES, TASKS, Control, get
 from ....problems.networks import UNIFORM, Policy
-from ...run.batch import Batch, parts, populations_of
+from ...run.batch import BatchJob, batches, populations_of
 from ...run.lanes import FIXED_RATES, METHODS, NUM_CHILDREN, ORACLES, Lanes, compile_for, shape
 from ...run.reading import Reading
-from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
-from ..functions.runs import subset
+from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
 
 GENERATIONS, SEEDS = 100, 5
 HELD_OUT = 100  # episodes, the same for all runs of a task
 REVISION = 2  # raised when the same specification would give other random draws
-_STEP = 25  # generations per call
 _POPULATIONS_ON_A_CPU = 10  # at once: a minute or two of the longest task
 
 
@@ -49,56 +46,45 @@ class ControlRun:
     revision: int = REVISION
 
 
-class ControlStudy:
-    name: ClassVar[str] = "control"
-    title: ClassVar[str] = "Control: CartPole, Pendulum, Acrobot and MountainCar, claim 12"
-    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+class ControlStudy(Study[ControlRun]):
+    name = "control"
+    title = "Control: CartPole, Pendulum, Acrobot and MountainCar, claim 12"
+    takes = ("tasks", "methods", "seeds")
 
-    def specs(self, selection: Selection) -> Sequence[ControlRun]:
+    def plan(self, selection: Selection) -> Sequence[ControlRun]:
         """`paper` has fresh runs too, without oracles; `quick` three seeds, half of the generations and no oracles."""
-        selection.check(self.name, ("tasks", "methods", "seeds"))
-        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
-        tasks = subset("tasks", selection.tasks, tuple(TASKS), TASKS)
-        usual = tuple(method for method in METHODS if method not in ORACLES) if quick else METHODS
-        methods = subset("methods", selection.methods, usual, METHODS)
-        ranked = tuple(method for method in methods if method not in ORACLES)
+        quick = selection.quick
+        tasks = selection.chosen("tasks", TASKS)
+        methods = selection.chosen("methods", METHODS, _ranked(METHODS) if quick else METHODS)
         seeds = selection.seeds_or(3 if quick else SEEDS)
         generations = GENERATIONS // 2 if quick else GENERATIONS
         return [
             ControlRun(task, method, seed, generations, fresh=fresh)
-            for fresh, chosen in ((False, methods), (True, () if quick else ranked))
+            for fresh, chosen in ((False, methods), (True, () if quick else _ranked(methods)))
             for task in tasks
             for method in chosen
             for seed in seeds
         ]
 
-    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
+    def jobs(self, specs: Sequence[ControlRun], memory: int) -> Sequence[Job]:
         """Runs of one task and method together; on a GPU also those of all fixed rates.
 
         The longest episodes first; fresh runs after the others.
         """
-        seeds_of: dict[tuple, list[int]] = defaultdict(list)
-        for spec in specs:
-            if isinstance(spec, ControlRun):
-                what = spec.task, spec.generations, spec.episodes, spec.init, spec.fresh, spec.method
-                seeds_of[what].append(spec.seed)
-        batches: dict[tuple, list[str]] = defaultdict(list)
         on_a_cpu = jax.default_backend() == "cpu"
-        for (*what, method), seeds in seeds_of.items():
-            family = "FMR" if method in FIXED_RATES and not (on_a_cpu and method == "OFMR") else method
-            batches[(*what, family, tuple(seeds))].append(method)
-        groups: list[ControlJob] = []
-        for (task, generations, episodes, init, fresh, _, seeds), methods in batches.items():
+
+        def most(run: ControlRun, methods: Sequence[str]) -> int:
             populations = populations_of(methods)
-            most = max(1, memory // (populations * _memory_of_a_population(task, episodes)))
-            if on_a_cpu:
-                most = min(most, max(1, _POPULATIONS_ON_A_CPU // populations))
-            groups += [
-                ControlJob(ControlTask(task, episodes, init, fresh), tuple(methods), part, generations)
-                for part in parts(seeds, most)
-            ]
-        groups.sort(key=lambda group: (group.task.fresh, -group.work))
-        return groups
+            lanes = memory // (populations * _memory_of_a_population(run.task, run.episodes))
+            return min(lanes, _POPULATIONS_ON_A_CPU // populations) if on_a_cpu else lanes
+
+        together = [method for method in FIXED_RATES if not (on_a_cpu and method == "OFMR")]
+        jobs = [ControlJob(batch) for batch in batches(specs, ("seed",), most, together)]
+        return sorted(jobs, key=lambda job: (job.one.fresh, -job.work))
+
+
+def _ranked(methods: Sequence[str]) -> tuple[str, ...]:
+    return tuple(method for method in methods if method not in ORACLES)
 
 
 def _memory_of_a_population(task: str, episodes: int) -> int:
@@ -167,49 +153,36 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class ControlJob:
-    task: ControlTask
-    methods: tuple[str, ...]  # several only if all have fixed rates
-    seeds: tuple[int, ...]
-    generations: int
-    alone: ClassVar[bool] = False
+class ControlJob(BatchJob[ControlRun]):
+    keep_best = True
 
     @property
     def label(self) -> str:
-        return f"{self.task.name}{' fresh' if self.task.fresh else ''} {', '.join(self.methods)}"
+        return f"{self.one.task}{' fresh' if self.one.fresh else ''} {', '.join(self.methods)}"
 
     @property
-    def specs(self) -> list[ControlRun]:
-        task, generations = self.task, self.generations
-        return [
-            ControlRun(task.name, method, seed, generations, task.episodes, task.init, task.fresh)
-            for method in self.methods
-            for seed in self.seeds
-        ]
+    def task(self) -> ControlTask:
+        return ControlTask(self.one.task, self.one.episodes, self.one.init, self.one.fresh)
 
     @property
-    def work(self) -> float:
+    def step(self) -> int:
+        return 25
+
+    @property
+    def weight(self) -> float:
         """Steps of episodes rather than genes: tasks differ in their time limits."""
-        return self._batch.work * self._weight
+        return TASKS[self.one.task].steps / 200
 
     @property
     def programs(self) -> list[Program]:
-        return [*self._batch.programs, HeldOut(self.task)]
+        return [*super().programs, HeldOut(self.task)]
 
-    @property
-    def _batch(self) -> Batch:
-        return Batch(self.task, self.methods, len(self.seeds), self.generations, _STEP, keep_best=True)
-
-    @property
-    def _weight(self) -> float:
-        return TASKS[self.task.name].steps / 200
-
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """Returns, not values: `elite f[R, T]` over the run's own episodes, and of the best policy on others.
 
         In fresh runs the first are those of the one evaluation that made a policy the best, and lucky.
         """
-        histories = self._batch.run(compiled, lambda work: tick(work * self._weight), control_lanes(self.seeds))
+        histories = self.evolve(compiled, tick, control_lanes([run.seed for run in self.lanes]))
         assert histories.best is not None
         best = histories.best[:, -1]
         held_out = compiled(HeldOut(self.task))

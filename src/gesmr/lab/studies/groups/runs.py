@@ -3,18 +3,15 @@
 K is data here: one program serves all K of an N, and all functions, spreads and seeds.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .... import _checks
-from ...run.batch import parts
-from ...run.function_task import most_lanes
+from ...run.lanes import SWEEP
 from ...run.masked import PAPER, Setting
-from ...run.specs import Job, Selection, Spec
-from ...run.sweep import SweepJob
-from ..functions.runs import STDS, subset
+from ...run.specs import Job, Selection, Study
+from ...run.sweep import sweep_jobs
+from ..functions.runs import STDS
 
 FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
 SIZES = (12, 60, 120, 360, 840, 2520)  # N, each with more divisors than any smaller number
@@ -46,6 +43,10 @@ class GroupsRun:
     revision: int = REVISION
 
     @property
+    def method(self) -> str:
+        return SWEEP
+
+    @property
     def shifted(self) -> bool:
         return False
 
@@ -54,19 +55,17 @@ class GroupsRun:
         return PAPER._replace(groups=self.groups)
 
 
-class GroupsStudy:
-    name: ClassVar[str] = "groups"
-    title: ClassVar[str] = "How many groups: final value against K for populations of 12 to 3200, claims 10, 15"
-    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+class GroupsStudy(Study[GroupsRun]):
+    name = "groups"
+    title = "How many groups: final value against K for populations of 12 to 3200, claims 10, 15"
+    takes = ("functions", "seeds")
 
-    def specs(self, selection: Selection) -> Sequence[GroupsRun]:
+    def plan(self, selection: Selection) -> Sequence[GroupsRun]:
         """`quick` has our populations up to 360 and three seeds, `paper` all of ours and the authors', and ten."""
-        selection.check(self.name, ("functions", "seeds"))
-        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
-        functions = subset("functions", selection.functions, FUNCTIONS, FUNCTIONS)
-        seeds = selection.seeds_or(3 if quick else 10)
-        sizes = [(size, STDS, GENERATIONS) for size in SIZES if size <= 360 or not quick]
-        if not quick:
+        functions = selection.chosen("functions", FUNCTIONS)
+        seeds = selection.seeds_or(3 if selection.quick else 10)
+        sizes = [(size, STDS, GENERATIONS) for size in SIZES if size <= 360 or not selection.quick]
+        if not selection.quick:
             sizes += [(size, (AUTHORS_STD,), AUTHORS_GENERATIONS) for size in AUTHORS_SIZES]
         return [
             GroupsRun(function, size, groups, std, seed, generations=generations)
@@ -77,15 +76,5 @@ class GroupsStudy:
             for seed in seeds
         ]
 
-    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
-        """Runs of one population size and function together; the largest first, so that none of them comes last."""
-        batches: dict[tuple, list[GroupsRun]] = defaultdict(list)
-        for spec in specs:
-            if isinstance(spec, GroupsRun):
-                batches[spec.num_children, spec.function, spec.dim, spec.generations].append(spec)
-        largest_first = sorted(batches.items(), key=lambda batch: -batch[0][0])
-        return [
-            SweepJob(part)
-            for (size, _, dim, _), runs in largest_first
-            for part in parts(tuple(runs), most_lanes(size, dim, memory))
-        ]
+    def jobs(self, specs: Sequence[GroupsRun], memory: int) -> Sequence[Job]:
+        return sweep_jobs(specs, memory)

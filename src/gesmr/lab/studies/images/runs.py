@@ -9,7 +9,6 @@ images: `AUTHORS`, which `paper` runs beside ours.
 """
 
 import threading
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,11 +23,11 @@ from .... import _checks, noise
 from ....problems import datasets
 from ....problems.images import Images, Scores, problem_of
 from ....problems.networks import INITIALISATIONS, NORMAL, SEEN, STANDARDISED, UNIFORM, UNIT, ConvNet
-from ...run.batch import Batch, parts, populations_of
+from ...run.batch import BatchJob, batches, populations_of
 from ...run.lanes import METHODS, NUM_CHILDREN, ORACLES, STEP, Lanes, compile_for, shape
 from ...run.reading import Reading
-from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
-from ..functions.runs import kept_generations, subset
+from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
+from ..functions.runs import kept_generations
 
 SETS = tuple(datasets.SOURCES)
 MOST_IMAGES = 60_000
@@ -58,22 +57,21 @@ class ImagesRun:
     revision: int = REVISION
 
 
-class ImagesStudy:
-    name: ClassVar[str] = "images"
-    title: ClassVar[str] = "Networks that classify MNIST and Fashion-MNIST: curves, held-out accuracy, claim 11"
-    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+class ImagesStudy(Study[ImagesRun]):
+    name = "images"
+    title = "Networks that classify MNIST and Fashion-MNIST: curves, held-out accuracy, claim 11"
+    takes = ("tasks", "methods", "seeds", "images", "init")
 
-    def specs(self, selection: Selection) -> Sequence[ImagesRun]:
+    def plan(self, selection: Selection) -> Sequence[ImagesRun]:
         """`paper`: 5,000 images as the authors ran it and as we do, 1,000 on MNIST with the other initialisations too.
 
         Oracles have 1,000 images and come last. With another number of `images` both settings have that many, and with
         an `init` ours has it, alone. `quick`: four methods, 1,000 images, fewer generations, one seed, as we run it.
         """
-        selection.check(self.name, ("tasks", "methods", "seeds", "images", "init"))
-        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
-        sets = subset("tasks", selection.tasks, SETS, SETS)
+        quick = selection.quick
+        sets = selection.chosen("tasks", SETS)
         seeds = selection.seeds_or(1 if quick else SEEDS)
-        chosen = subset("methods", selection.methods, QUICK_METHODS if quick else METHODS, METHODS)
+        chosen = selection.chosen("methods", METHODS, QUICK_METHODS if quick else METHODS)
         ranked = tuple(method for method in chosen if method not in ORACLES)
         oracles = tuple(method for method in chosen if method in ORACLES)
         number = FEW_IMAGES if selection.images is None else selection.images
@@ -100,22 +98,14 @@ class ImagesStudy:
             for seed in seeds
         ]
 
-    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
+    def jobs(self, specs: Sequence[ImagesRun], memory: int) -> Sequence[Job]:
         """Runs that differ in their seeds together; on a CPU, which they keep busy, seed by seed. In order."""
-        seeds_of: dict[tuple, list[int]] = defaultdict(list)
-        for spec in specs:
-            if isinstance(spec, ImagesRun):
-                what = spec.dataset, spec.images, spec.init, spec.generations, spec.method, spec.pixels
-                seeds_of[what].append(spec.seed)
-        groups: list[Job] = []
-        for (dataset, number, how, generations, method, pixels), seeds in seeds_of.items():
-            task = ImagesTask(number, how)
-            most = 1 if jax.default_backend() == "cpu" else memory // (task.memory * populations_of([method]))
-            groups += [
-                ImagesJob(dataset, task, generations, method, part, pixels)
-                for part in parts(tuple(seeds), max(1, most))
-            ]
-        return groups
+
+        def most(run: ImagesRun, methods: Sequence[str]) -> int:
+            on_a_cpu = jax.default_backend() == "cpu"
+            return 1 if on_a_cpu else memory // (ImagesTask(run.images, run.init).memory * populations_of(methods))
+
+        return [ImagesJob(batch) for batch in batches(specs, ("seed",), most, fixed_rates=())]
 
 
 class Data(NamedTuple):
@@ -179,54 +169,48 @@ class Score:
 
 
 @dataclass(frozen=True)
-class ImagesJob:
+class ImagesJob(BatchJob[ImagesRun]):
     """Runs of one method with different seeds."""
 
-    dataset: str
-    task: ImagesTask
-    generations: int
-    method: str
-    seeds: tuple[int, ...]
-    pixels: str = UNIT
-    alone: ClassVar[bool] = False
+    keep_best = True
 
     @property
     def label(self) -> str:
-        return f"{self.dataset} {self.task.images} images {self.pixels} {self.task.init} {self.method}"
+        return f"{self.one.dataset} {self.one.images} images {self.one.pixels} {self.one.init} {self.one.method}"
 
     @property
-    def specs(self) -> list[ImagesRun]:
-        what = self.task.images, self.task.init, self.generations, self.pixels, self.task.num_children
-        return [ImagesRun(self.dataset, self.method, seed, *what) for seed in self.seeds]
+    def task(self) -> ImagesTask:
+        return ImagesTask(self.one.images, self.one.init, self.one.num_children)
 
     @property
-    def work(self) -> float:
-        return self._batch.work * self.task.images
+    def step(self) -> int:
+        return _STEP_ON_A_CPU if jax.default_backend() == "cpu" else STEP
+
+    @property
+    def weight(self) -> float:
+        return self.one.images
 
     @property
     def programs(self) -> list[Program]:
-        return [*self._batch.programs, self._score]
-
-    @property
-    def _batch(self) -> Batch:
-        step = _STEP_ON_A_CPU if jax.default_backend() == "cpu" else STEP
-        return Batch(self.task, (self.method,), len(self.seeds), self.generations, step, keep_best=True)
+        return [*super().programs, self._score]
 
     @property
     def _score(self) -> Score:
-        return Score(len(self.seeds) * -(-self.generations // STEP), len(_data(self.dataset, "test").labels))
+        steps = -(-self.one.generations // STEP)
+        return Score(len(self.specs) * steps, len(_data(self.one.dataset, "test").labels))
 
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """The history, thinned, and the best network's loss and accuracy on the test set after every step."""
-        keys = _keys(np.asarray(self.seeds, np.uint32))
-        lanes = Lanes(None, _training_data(self.dataset, self.task.images, keys, self.pixels), keys)
-        found = self._batch.run(compiled, lambda work: tick(work * self.task.images), lanes)
+        run = self.one
+        keys = _keys(np.array([run.seed for run in self.specs], np.uint32))
+        lanes = Lanes(None, _training_data(run.dataset, run.images, keys, run.pixels), keys)
+        found = self.evolve(compiled, tick, lanes)
         assert found.best is not None
-        calls = 1 if self.method == "LAMR-100" else STEP // self._batch.step  # that make up a step
+        calls = 1 if run.method == "LAMR-100" else STEP // self.step  # that make up a step
         at_ends = np.concatenate([found.best[:, calls - 1 : -1 : calls], found.best[:, -1:]], axis=1)
         steps, networks = at_ends.shape[1], at_ends.reshape(-1, self.task.num_genes)
-        scores = compiled(self._score)(networks, _test_data(self.dataset, self.pixels))
-        kept = kept_generations(self.generations) - 1
+        scores = compiled(self._score)(networks, _test_data(run.dataset, run.pixels))
+        kept = kept_generations(run.generations) - 1
         return {
             "elite": found.elite[:, kept].astype(np.float32),
             "log_rate": found.log_rate[:, kept].astype(np.float32),
@@ -247,7 +231,7 @@ _LOADING = threading.Lock()
 
 
 def _data(dataset: str, part: str) -> datasets.Labelled:
-    with _LOADING:  # groups run in threads: one reads, the others wait for it
+    with _LOADING:  # jobs run in threads: one reads, the others wait for it
         return _loaded(dataset, part)
 
 

@@ -10,15 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .... import _checks, noise
+from .... import noise
 from ....analysis import Bins, Curves, Density
 from ....analysis.curves import stream
 from ....analysis.samples import lane_deltas
-from ....problems.functions import FORMULAS, Function
+from ....problems.functions import Function
 from ...run.function_task import AnyFunction
 from ...run.lanes import compile_for, keys_shape, shape
-from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
-from ..functions.runs import GENERATIONS, subset
+from ...run.reading import PAPER_FUNCTIONS
+from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
+from ..functions.runs import GENERATIONS
 
 # Points for each rate, every one with two groups: 10⁵ changes in a quick panel, 10⁶ where they are cheap; 4.9 · 10⁶.
 _POINTS = {"quick": lambda dim: 820 if dim <= 30 else 82, "paper": lambda dim: 4000}
@@ -49,27 +50,25 @@ class Panel:
         return np.geomspace(self.low, self.high, self.num_rates)
 
 
-class LandscapeStudy:
-    name: ClassVar[str] = "landscape"
-    title: ClassVar[str] = "Change of value against mutation rate: mean, minimum, density, and claim 8"
-    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+class LandscapeStudy(Study[Panel]):
+    name = "landscape"
+    title = "Change of value against mutation rate: mean, minimum, density, and claim 8"
+    takes = ("dims", "functions")
 
-    def specs(self, selection: Selection) -> Sequence[Panel]:
-        selection.check(self.name, ("dims", "functions"))
-        points = _POINTS[_checks.choice("profile", selection.profile, self.profiles)]
-        dims = subset("dims", selection.dims, DIMS, DIMS)
-        functions = subset("functions", selection.functions, tuple(FORMULAS), FORMULAS)
+    def plan(self, selection: Selection) -> Sequence[Panel]:
+        points = _POINTS[selection.profile]
+        dims = selection.chosen("dims", DIMS)
+        functions = selection.chosen("functions", PAPER_FUNCTIONS)
         return [Panel(function, dim, points(dim)) for function in functions for dim in dims]
 
-    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
+    def jobs(self, specs: Sequence[Panel], memory: int) -> Sequence[Job]:
         """A panel each, the widest first. A program serves all functions of a dimension."""
-        panels = [spec for spec in specs if isinstance(spec, Panel)]
-        return [PanelJob(panel, _lanes(panel, memory)) for panel in sorted(panels, key=lambda panel: -panel.dim)]
+        return [PanelJob((panel,), _lanes(panel, memory)) for panel in sorted(specs, key=lambda panel: -panel.dim)]
 
 
 @dataclass(frozen=True)
 class Changes:
-    """Changes `f[L, 2, q]` of a function, by its index in FORMULAS, for keys `u32[L]` and rates `f[L]`."""
+    """Changes `f[L, 2, q]` of a function, by its index in PAPER_FUNCTIONS, for keys `u32[L]` and rates `f[L]`."""
 
     dim: int
     group: int
@@ -84,30 +83,24 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class PanelJob:
-    panel: Panel
+class PanelJob(Job[Panel]):
     lanes: int  # points in one call of the program
-    alone: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
-        return f"{self.panel.function} d={self.panel.dim}"
-
-    @property
-    def specs(self) -> list[Panel]:
-        return [self.panel]
+        return f"{self.one.function} d={self.one.dim}"
 
     @property
     def work(self) -> float:
-        return float(self._genes(self.panel.points * self.panel.num_rates))
+        return float(self._genes(self.one.points * self.one.num_rates))
 
     @property
     def programs(self) -> list[Program]:
-        return [Changes(self.panel.dim, self.panel.group, self.lanes)]
+        return [Changes(self.one.dim, self.one.group, self.lanes)]
 
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
-        panel = self.panel
-        index = list(FORMULAS).index(panel.function)
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
+        panel = self.one
+        index = PAPER_FUNCTIONS.index(panel.function)
         step = partial(compiled(self.programs[0]), np.float32(panel.std), np.int32(index))
         key = noise.fold_in(noise.key(2022), index, panel.dim)
 
@@ -118,7 +111,7 @@ class PanelJob:
         return to_arrays(curves)
 
     def _genes(self, lanes: int) -> int:
-        return lanes * 2 * self.panel.group * self.panel.dim
+        return lanes * 2 * self.one.group * self.one.dim
 
 
 def to_arrays(curves: Curves) -> dict[str, np.ndarray]:
@@ -132,11 +125,11 @@ def to_arrays(curves: Curves) -> dict[str, np.ndarray]:
     return {name: np.asarray(array)[None] for name, array in arrays.items()}
 
 
-def from_arrays(panel: Panel, arrays: Mapping[str, np.ndarray], i: int = 0) -> Curves:
-    """The inverse of `to_arrays` for entry `i`."""
-    bins = Bins(float(arrays["near"][i]), arrays["linear_edges"][i], arrays["symlog_edges"][i])
-    density = Density(bins, arrays["linear_counts"][i], arrays["symlog_counts"][i])
-    values = {name: arrays[name][i] for name in _CURVES}
+def from_arrays(panel: Panel, arrays: Mapping[str, np.ndarray]) -> Curves:
+    """The inverse of `to_arrays`, of a run's own arrays, without the first axis."""
+    bins = Bins(float(arrays["near"]), arrays["linear_edges"], arrays["symlog_edges"])
+    density = Density(bins, arrays["linear_counts"], arrays["symlog_counts"])
+    values = {name: arrays[name] for name in _CURVES}
     return Curves(rates=panel.rates, group=panel.group, density=density, **values)
 
 

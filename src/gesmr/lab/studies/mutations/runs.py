@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from .... import _checks, noise
-from ....problems.functions import FORMULAS
+from .... import noise
 from ...run.function_task import AnyFunction
 from ...run.lanes import compile_for, keys_shape, shape
-from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick
-from ..functions.runs import subset
+from ...run.reading import PAPER_FUNCTIONS
+from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
 
 SAMPLES = {"quick": 2_000, "paper": 20_000}  # for each rate
 REVISION = 1  # raised when the same specification would give other random draws
@@ -33,18 +32,17 @@ class Mutations:
     revision: int = REVISION
 
 
-class MutationsStudy:
-    name: ClassVar[str] = "mutations"
-    title: ClassVar[str] = "Mutations of one point at nine rates, and what they change, claim 17"
-    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+class MutationsStudy(Study[Mutations]):
+    name = "mutations"
+    title = "Mutations of one point at nine rates, and what they change, claim 17"
+    takes = ("functions",)
 
-    def specs(self, selection: Selection) -> Sequence[Mutations]:
-        selection.check(self.name, ("functions",))
-        samples = SAMPLES[_checks.choice("profile", selection.profile, self.profiles)]
-        return [Mutations(f, samples) for f in subset("functions", selection.functions, ("ackley",), FORMULAS)]
+    def plan(self, selection: Selection) -> Sequence[Mutations]:
+        functions = selection.chosen("functions", PAPER_FUNCTIONS, ("ackley",))
+        return [Mutations(function, SAMPLES[selection.profile]) for function in functions]
 
-    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
-        return [MutationsJob(spec) for spec in specs if isinstance(spec, Mutations)]
+    def jobs(self, specs: Sequence[Mutations], memory: int) -> Sequence[Job]:
+        return [MutationsJob((spec,)) for spec in specs]
 
 
 @dataclass(frozen=True)
@@ -69,30 +67,23 @@ class Mutate:
 
 
 @dataclass(frozen=True)
-class MutationsJob:
-    spec: Mutations
-    alone: ClassVar[bool] = False
-
+class MutationsJob(Job[Mutations]):
     @property
     def label(self) -> str:
-        return f"mutations of {self.spec.function}"
-
-    @property
-    def specs(self) -> list[Mutations]:
-        return [self.spec]
+        return f"mutations of {self.one.function}"
 
     @property
     def work(self) -> float:
-        return float(len(self.spec.rates) * self.spec.samples * len(self.spec.point))
+        return float(len(self.one.rates) * self.one.samples * len(self.one.point))
 
     @property
     def programs(self) -> list[Program]:
-        return [Mutate(len(self.spec.point), len(self.spec.rates), self.spec.samples)]
+        return [Mutate(len(self.one.point), len(self.one.rates), self.one.samples)]
 
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`mutants f32[1, R, shown, d]` and `changes f32[1, R, samples]`."""
-        spec = self.spec
-        index = list(FORMULAS).index(spec.function)
+        spec = self.one
+        index = PAPER_FUNCTIONS.index(spec.function)
         keys = noise.fold_in(noise.fold_in(noise.key(2022), index), np.arange(len(spec.rates), dtype=np.uint32), 1)
         mutate = compiled(self.programs[0])
         point, rates = np.array(spec.point, np.float32), np.array(spec.rates, np.float32)

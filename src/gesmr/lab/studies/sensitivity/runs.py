@@ -3,22 +3,17 @@
 They are data: every setting is a lane of the same program.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .... import _checks
-from ....problems.functions import FORMULAS
-from ...run.batch import parts
-from ...run.function_task import most_lanes
-from ...run.lanes import NUM_CHILDREN
+from ...run.function_task import WITH_OPTIMUM as FUNCTIONS
+from ...run.lanes import NUM_CHILDREN, SWEEP
 from ...run.masked import PAPER, Setting
-from ...run.specs import Job, Selection, Spec
-from ...run.sweep import SweepJob
-from ..functions.runs import GENERATIONS, STDS, subset
+from ...run.specs import Job, Selection, Study
+from ...run.sweep import sweep_jobs
+from ..functions.runs import GENERATIONS, STDS
 
-FUNCTIONS = tuple(name for name, formula in FORMULAS.items() if formula.optimum is not None)
 DIMS = (30, 100)
 REVISION = 1  # raised when the same specification would give other random draws
 
@@ -56,22 +51,24 @@ class SensitivityRun:
     revision: int = REVISION
 
     @property
+    def method(self) -> str:
+        return SWEEP
+
+    @property
     def setting(self) -> Setting:
         return Setting(self.truncation, self.rate_truncation, self.meta_rate, self.groups)
 
 
-class SensitivityStudy:
-    name: ClassVar[str] = "sensitivity"
-    title: ClassVar[str] = "Hyperparameters of GESMR: truncation of solutions and of rates, meta-mutation rate"
-    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+class SensitivityStudy(Study[SensitivityRun]):
+    name = "sensitivity"
+    title = "Hyperparameters of GESMR: truncation of solutions and of rates, meta-mutation rate"
+    takes = ("functions", "dims", "seeds")
 
-    def specs(self, selection: Selection) -> Sequence[SensitivityRun]:
+    def plan(self, selection: Selection) -> Sequence[SensitivityRun]:
         """Both with the optimum where the paper has it and with it moved."""
-        selection.check(self.name, ("functions", "dims", "seeds"))
-        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
-        functions = subset("functions", selection.functions, FUNCTIONS, FUNCTIONS)
-        dims = subset("dims", selection.dims, DIMS[:1] if quick else DIMS, DIMS)
-        seeds = selection.seeds_or(5 if quick else 20)
+        functions = selection.chosen("functions", FUNCTIONS)
+        dims = selection.chosen("dims", DIMS, DIMS[:1] if selection.quick else DIMS)
+        seeds = selection.seeds_or(5 if selection.quick else 20)
         return [
             SensitivityRun(function, dim, std, shifted, *setting, seed, GENERATIONS[dim])
             for function in functions
@@ -82,15 +79,5 @@ class SensitivityStudy:
             for seed in seeds
         ]
 
-    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
-        """Runs of one function, dimension and place of the optimum together; the widest problems first."""
-        batches: dict[tuple, list[SensitivityRun]] = defaultdict(list)
-        for spec in specs:
-            if isinstance(spec, SensitivityRun):
-                batches[spec.dim, spec.function, spec.shifted, spec.generations].append(spec)
-        widest_first = sorted(batches.items(), key=lambda batch: -batch[0][0])
-        return [
-            SweepJob(part)
-            for (dim, *_), runs in widest_first
-            for part in parts(tuple(runs), most_lanes(NUM_CHILDREN, dim, memory))
-        ]
+    def jobs(self, specs: Sequence[SensitivityRun], memory: int) -> Sequence[Job]:
+        return sweep_jobs(specs, memory)

@@ -7,9 +7,8 @@ of Δ, ½σ²εᵀHε, has the same root mean square as the first: σ_H = ‖∇
 the second-order part is a ten-thousandth.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -18,19 +17,19 @@ import numpy as np
 from jax import Array, lax
 from jax.tree_util import Partial
 
-from .... import _checks, noise
+from .... import noise
 from ....analysis.order_statistics import estimate, simulated_minima
 from ....controllers import controller
 from ....evolution import evolve
 from ....ga import GA, State
 from ....problems.functions import FORMULAS, Function
+from ...run.function_task import WITH_OPTIMUM as FUNCTIONS
 from ...run.lanes import NUM_CHILDREN, compile_for, shape
-from ...run.specs import Compiled, Job, Program, Selection, Spec, Tick, as_json, content_hash
+from ...run.specs import GetProgram, Job, Program, Selection, Spec, Study, Tick, as_json, content_hash, grouped
 from ..functions.runs import GENERATIONS as DIMS
 
 COUNTS = (2, 3, 5, 10, 30, 100, 1000, 10_000)  # q
 SIGMAS = (0.01, 1.0, 100.0)
-FUNCTIONS = tuple(name for name, formula in FORMULAS.items() if formula.optimum is not None)
 GENERATIONS = (0, 30, 100, 300)  # after which a run's best solution is a point
 REVISION = 1  # raised when the same specification would give other random draws
 
@@ -67,51 +66,39 @@ def ratios(per_decade: int) -> np.ndarray:
     return 10.0 ** np.concatenate([[-4, -3], np.linspace(-2, 0.5, 5 * per_decade // 2 + 1)])
 
 
-class TheoremStudy:
-    name: ClassVar[str] = "theorem"
-    title: ClassVar[str] = "Theorem 1 and small mutation rates: claim 9"
-    profiles: ClassVar[tuple[str, ...]] = ("quick", "paper")
+class TheoremStudy(Study[Minimum | Point]):
+    name = "theorem"
+    title = "Theorem 1 and small mutation rates: claim 9"
+    takes = ("functions", "dims")
 
-    def specs(self, selection: Selection) -> Sequence[Minimum | Point]:
-        selection.check(self.name, ("functions", "dims"))
-        quick = _checks.choice("profile", selection.profile, self.profiles) == "quick"
-        functions = FUNCTIONS if selection.functions is None else selection.functions
-        dims = (30, 100) if selection.dims is None else selection.dims
-        for function in functions:
-            _checks.choice("functions", function, FUNCTIONS)
-        for dim in dims:
-            _checks.choice("dims", dim, tuple(DIMS))
+    def plan(self, selection: Selection) -> Sequence[Minimum | Point]:
+        functions = selection.chosen("functions", FUNCTIONS)
+        dims = selection.chosen("dims", DIMS, (30, 100))
+        quick = selection.quick
         minima = [Minimum(q, sigma, 20_000 if quick else 2**18) for q in COUNTS for sigma in SIGMAS]
         points = [
             Point(function, dim, generation, samples=2**12 if quick else 2**16, per_decade=4 if quick else 8)
-            for function in FUNCTIONS
-            if function in functions
-            for dim in DIMS
-            if dim in dims
+            for function in functions
+            for dim in dims
             for generation in GENERATIONS
         ]
         return [*minima, *points]
 
-    def jobs(self, specs: Sequence[Spec], memory: int) -> Sequence[Job]:
+    def jobs(self, specs: Sequence[Minimum | Point], memory: int) -> Sequence[Job]:
         """The points of a run together, the most costly first; the minima of one q together."""
-        points, minima = defaultdict(list), defaultdict(list)
-        for spec in specs:
-            if isinstance(spec, Point):
-                points[spec.function, spec.dim, spec.samples, spec.per_decade, spec.q].append(spec)
-            elif isinstance(spec, Minimum):
-                minima[spec.q, spec.samples].append(spec)
-        groups = [*map(PointJob, map(tuple, points.values())), *map(MinimumJob, map(tuple, minima.values()))]
-        return sorted(groups, key=lambda group: -group.work)
+        points = grouped((s for s in specs if isinstance(s, Point)), lambda point: replace(point, generation=0))
+        minima = grouped((s for s in specs if isinstance(s, Minimum)), lambda minimum: replace(minimum, sigma=0.0))
+        jobs = [*map(PointJob, points.values()), *map(MinimumJob, minima.values())]
+        return sorted(jobs, key=lambda job: -job.work)
 
 
 @dataclass(frozen=True)
-class MinimumJob:
-    specs: tuple[Minimum, ...]  # that differ in σ alone
-    alone: ClassVar[bool] = False
+class MinimumJob(Job[Minimum]):
+    """Of specifications that differ in σ alone."""
 
     @property
     def label(self) -> str:
-        return f"minimum of {self.specs[0].q} normals"
+        return f"minimum of {self.one.q} normals"
 
     @property
     def work(self) -> float:
@@ -119,9 +106,9 @@ class MinimumJob:
 
     @property
     def programs(self) -> list[Program]:
-        return [Minima(self.specs[0].q, self.specs[0].samples)]
+        return [Minima(self.one.q, self.one.samples)]
 
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`mean`, `mean_error f[n]`."""
         estimates = []
         for spec in self.specs:
@@ -133,13 +120,12 @@ class MinimumJob:
 
 
 @dataclass(frozen=True)
-class PointJob:
-    specs: tuple[Point, ...]  # of one run: they differ in the generation alone
-    alone: ClassVar[bool] = False
+class PointJob(Job[Point]):
+    """Of one run: points that differ in the generation alone."""
 
     @property
     def label(self) -> str:
-        return f"{self.specs[0].function} d={self.specs[0].dim} small rates"
+        return f"{self.one.function} d={self.one.dim} small rates"
 
     @property
     def work(self) -> float:
@@ -151,19 +137,18 @@ class PointJob:
 
     @property
     def _elites(self) -> "Elites":
-        return Elites(self.specs[0].dim, max(spec.generation for spec in self.specs))
+        return Elites(self.one.dim, max(spec.generation for spec in self.specs))
 
     @property
     def _objectives(self) -> "Objectives":
-        spec = self.specs[0]
-        return Objectives(spec.dim, spec.q, spec.samples, spec.per_decade)
+        return Objectives(self.one.dim, self.one.q, self.one.samples, self.one.per_decade)
 
     def _work(self, spec: Point) -> float:
         return float(spec.samples * spec.q * spec.dim * len(ratios(spec.per_decade)))
 
-    def run(self, compiled: Compiled, tick: Tick) -> dict[str, np.ndarray]:
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """Fields of `Local` and `Moments` for each point, and the rates `sigma f[n, S]`."""
-        function = np.int32(FUNCTIONS.index(self.specs[0].function))
+        function = np.int32(FUNCTIONS.index(self.one.function))
         elites = np.asarray(compiled(self._elites)(function), np.float64)
         found = []
         for spec in self.specs:
