@@ -14,7 +14,7 @@ def sphere(x):
     return jnp.sum(x * x, axis=-1)
 
 
-GA, STATE = (start(gesmr.Fixed())[i] for i in (0, 2))
+GA, _, STATE = start(gesmr.Fixed())
 POPULATION = np.zeros((13, 2), np.float32)
 VALUES = np.zeros(13, np.float32)
 

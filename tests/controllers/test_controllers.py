@@ -81,7 +81,8 @@ def play(c, state, reward):
 
 
 def test_ucb_plays_every_arm_once_then_the_highest_bound():
-    c = gesmr.controller("UCB/3")
+    c = gesmr.UCB(3)
+    assert c == gesmr.controller("UCB/3")
     state = c.init(KEY, 2, 2)
     np.testing.assert_allclose(np.exp(state.log_arms), [1e-3, 10**-1.5, 1.0], rtol=1e-5)
     for arm, reward in enumerate([1.0, 3.0, 2.0]):

@@ -3,10 +3,11 @@
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-NODE = {"num_cpus": 3, "object_store_memory": 10**8}
+NODE: dict[str, Any] = {"num_cpus": 3, "object_store_memory": 10**8}
 
 
 class Nodes:

@@ -2,10 +2,16 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+
+
+def unwrapped(environment: gymnasium.Env) -> Any:
+    """The environment itself, whose state can be read and set."""
+    return environment.unwrapped
 
 
 class Line(gymnasium.Env):
@@ -36,7 +42,7 @@ class Line(gymnasium.Env):
                 self.place = np.nan
         return self.seen(), reward, False, False, {}
 
-    def seen(self):
+    def seen(self) -> Any:
         return np.array([self.place, self.time], np.float32)
 
     def moved(self, action):
@@ -66,7 +72,7 @@ class Parts(Line):
 class Numbers(Line):
     """Moved by numbers of a range."""
 
-    action_space = spaces.Box(np.float32([-0.5, 0.0]), np.float32([0.5, 0.25]))
+    action_space = spaces.Box(np.array([-0.5, 0.0], np.float32), np.array([0.5, 0.25], np.float32))
 
     def moved(self, action):
         assert self.action_space.contains(action), action
@@ -90,5 +96,5 @@ class Pairs(Line):
 
 
 for kind in (Line, Parts, Numbers, Switches, Words, Pairs):
-    gymnasium.register(f"{kind.__name__}-v0", kind, max_episode_steps=8)
-gymnasium.register("Endless-v0", Line)
+    gymnasium.register(f"{kind.__name__}-v0", f"{__name__}:{kind.__name__}", max_episode_steps=8)
+gymnasium.register("Endless-v0", f"{__name__}:Line")

@@ -162,7 +162,7 @@ def test_dtypes():
     assert gesmr.Optimizer(jnp.zeros(3)).ask().dtype == np.float32
     assert optimizer(dtype=np.float32).ask().dtype == np.float32
     assert gesmr.Optimizer(2.0).ask().shape == (101, 1)
-    assert not jax.config.jax_enable_x64
+    assert not jax.config.read("jax_enable_x64")
 
 
 def test_double_precision_where_single_has_none_left():

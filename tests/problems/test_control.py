@@ -12,6 +12,7 @@ import gesmr
 from gesmr import noise
 from gesmr.problems import control
 from helpers.policies import GOOD, steering
+from helpers.small_environments import unwrapped
 
 GYMNASIUM = {
     "cartpole": "CartPole-v0",
@@ -76,7 +77,7 @@ def test_transitions_are_those_of_gymnasium(name, count, x64):
     actions = random_actions(name, rng, len(values))
     observations, states, rewards, ended, _ = gymnax_steps(name)(states_of(name, values), jnp.asarray(actions))
     after = np.stack([getattr(states, variable) for variable in VARIABLES[name]], axis=1)
-    theirs = gymnasium_environment(name).unwrapped
+    theirs = unwrapped(gymnasium_environment(name))
     theirs.reset(seed=0)
     there = []
     for value, action in zip(values, actions, strict=True):
@@ -97,7 +98,7 @@ def test_transitions_are_those_of_gymnasium(name, count, x64):
 def test_start_states_are_drawn_like_those_of_gymnasium(name):
     starts = control.draw_starts(name, noise.key(3), 2000)
     ours = np.stack([getattr(starts, variable) for variable in VARIABLES[name]], axis=1)
-    theirs = gymnasium_environment(name).unwrapped
+    theirs = unwrapped(gymnasium_environment(name))
     drawn = []
     for seed in range(200):
         theirs.reset(seed=seed)
@@ -122,7 +123,7 @@ def episode_in_gymnasium(name, policy, start):
     """The return and the length of an episode of a function from observations to actions."""
     environment = gymnasium_environment(name)
     environment.reset(seed=0)
-    inner = environment.unwrapped
+    inner = unwrapped(environment)
     inner.state = np.array(start, float)
     total, length, ended = 0.0, 0, False
     while not ended:

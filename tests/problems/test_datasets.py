@@ -14,6 +14,7 @@ import time
 import tracemalloc
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -33,7 +34,10 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, certificate=None):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.cut, self.times, self.wrong, self.endless, self.elsewhere, self.delay = None, 0, None, False, None, 0.0
+        self.cut: int | None = None
+        self.wrong: bytes | None = None
+        self.elsewhere: str | None = None
+        self.times, self.endless, self.delay = 0, False, 0.0
         self.asked, self.sent = [], 0
         self.lock = threading.Lock()
         if certificate:
@@ -42,13 +46,17 @@ class Server(http.server.ThreadingHTTPServer):
             self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
         self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.server_address[1]}/"
 
-    def handle_error(self, *_):
+    def handle_error(self, request, client_address):
         """Who does not like what they get, or from whom, ends the connection."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
+    @property
+    def ours(self) -> Server:
+        return cast(Server, self.server)
+
     def do_GET(self):
-        server = self.server
+        server = self.ours
         with server.lock:
             server.asked.append(self.path)
             cut = server.times > 0
@@ -72,9 +80,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send(self, data):
         self.wfile.write(data)
-        self.server.sent += len(data)
+        self.ours.sent += len(data)
 
-    def log_message(self, *_):
+    def log_message(self, format, *args):
         pass
 
 

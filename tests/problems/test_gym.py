@@ -15,6 +15,7 @@ import gesmr
 from gesmr.problems import control, gym, networks
 from helpers import TESTS
 from helpers.refusals import assert_refused
+from helpers.small_environments import unwrapped
 
 SMALL = "helpers.small_environments"
 LINE = f"{SMALL}:Line-v0"
@@ -67,7 +68,7 @@ def starts_of(name, problem):
     states = []
     for seed in problem.starts:
         environment.reset(seed=seed)
-        states.append(np.asarray(environment.unwrapped.state, float))
+        states.append(np.asarray(unwrapped(environment).state, float))
     like = control.draw_starts(name, gesmr.noise.key(0), len(states))
     return like.replace(**{v: jnp.asarray(column) for v, column in zip(variables, np.array(states).T, strict=True)})
 

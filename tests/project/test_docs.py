@@ -1,6 +1,7 @@
 """Every Python example in the README and the docs runs as it stands."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,8 +28,8 @@ def test_example(source, tmp_path, monkeypatch):
     assert names.keys() & {"state", "table", "result", "opt"}
 
 
-def run(source):
-    names = {"__name__": "__main__"}  # as if it were a script
+def run(source) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "__main__"}  # as if it were a script
     exec(compile(source, "example", "exec"), names)
     return names
 
@@ -46,7 +47,7 @@ class Recorder:
 def test_the_trackers_of_the_docs_record(tmp_path, monkeypatch):
     """Their methods get a name and a number, or a dictionary, and the generation, as those libraries take them."""
     monkeypatch.chdir(tmp_path)
-    names = next(run(example.values[0]) for example in EXAMPLES if "add_scalar" in example.values[0])
+    names = next(run(example.values[0]) for example in EXAMPLES if "add_scalar" in str(example.values[0]))
     tensorboard, wandb, mlflow = Recorder(), Recorder(), Recorder()
     callbacks = [names["to_tensorboard"](tensorboard), names["to_wandb"](wandb), names["to_mlflow"](mlflow)]
     result = gesmr.minimize(lambda x: float(x @ x), np.ones(5), maxiter=2, rng=0, callback=callbacks)

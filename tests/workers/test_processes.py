@@ -89,6 +89,7 @@ def test_processes_stay_for_the_next_call(pool):
 
 @pytest.mark.parametrize("ways", [(False, True), (True, False)])
 def test_a_run_goes_on_with_other_workers(pool, tmp_path, ways):
+    result = None
     for generations, parallel in zip((2, 5), ways, strict=True):
         options = {"workers": pool} if parallel else {}
         result = minimize(maxiter=generations, checkpoint=tmp_path / "run.npz", resume=True, **options)

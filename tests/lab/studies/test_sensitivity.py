@@ -7,7 +7,7 @@ from rich.console import Console
 from scipy.stats import rankdata
 
 import gesmr
-from gesmr import noise
+from gesmr import noise, selection
 from gesmr.lab.errors import LabError
 from gesmr.lab.run.compilation import Programs
 from gesmr.lab.run.function_task import function_lanes
@@ -41,7 +41,7 @@ def test_the_settings_are_a_grid_and_a_line_through_the_papers():
         0.1, 0.2, 0.3, 0.5, 0.7, 1.0}  # fmt: skip
     assert {s.meta_rate for s in SETTINGS if (*s[:2], s.groups) == (0.5, 0.5, 10)} == {1.2, 1.5, 2.0, 3.0, 5.0, 10.0}
     assert {s.groups for s in SETTINGS if s[:3] == PAPER[:3]} == {2, 5, 10, 17, 25, 50}
-    pools = {int(gesmr.selection.pool_size(s.rate_truncation, 10)) for s in SETTINGS}
+    pools = {int(selection.pool_size(s.rate_truncation, 10)) for s in SETTINGS}
     assert pools == {1, 2, 3, 5, 7, 10}  # no two of the shares select alike
 
 
