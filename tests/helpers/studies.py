@@ -9,6 +9,19 @@ from gesmr.lab.run.lanes import METHODS
 from gesmr.lab.studies.functions.results import PRINTED, Curves, Results, Row
 from gesmr.lab.studies.functions.runs import Run, generations_of, kept_generations
 
+ROWS = [
+    Row(function, dim, std)
+    for function in ("ackley", "griewank", "rastrigin", "rosenbrock", "sphere", "linear")
+    for dim in (2, 30, 100)
+    for std in (1.0, 10.0)
+]
+
+
+def around(centres, seeds: int = 12, noise: float = 0.1, seed: int = 0) -> np.ndarray:
+    """Values `f[.., seeds]` that scatter about the centres `f[..]`."""
+    centres = np.asarray(centres, float)[..., None]
+    return centres + np.random.default_rng(seed).normal(0, noise, (*centres.shape[:-1], seeds))
+
 
 def made_up_results(final, rows=None, methods=METHODS, mean=None, rate_error=None, log_rate=None, end_log_rate=None):
     """Results with the given values `f[R, M, S]`; what is not given is made of them."""
