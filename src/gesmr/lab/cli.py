@@ -18,7 +18,7 @@ from .studies import STUDIES, Selection, Study
 
 if TYPE_CHECKING:
     from .run.store import Store
-    from .show.views import Options, View
+    from .show.view import Options, View
 
 app = typer.Typer(
     help="Genetic algorithms that find their own mutation rate: the studies of the paper.",
@@ -200,11 +200,7 @@ def compare(
     to: To = None,
 ) -> None:
     """How far the tables of a study agree with printed ones: by table, method and dimension, and cell by cell."""
-    from .show.views import Comparable
-
     shown = _open(name, out, profile, shifted, as_text, seeds)
-    if not isinstance(shown.view, Comparable):
-        raise LabError(f"the study {name} has no printed table to compare with")
     shown.view.compare(shown.store, shown.options, _reachable(against), table, to or shown.beside("tables"), _console())
 
 
@@ -334,11 +330,12 @@ def watch(
     """Show the best policy of a control run at work: an animation (GIF) and a strip of frames (PNG)."""
     from .run.store import Store
     from .show.output import say
-    from .studies.control import show as control
+    from .studies.control import watch as control
+    from .studies.control.show import VIEW
 
     _reachable(directory)
     home = directory.parent if directory.name == "control" and (directory / "store.json").is_file() else directory
-    results = control.VIEW.results(Store(home / "control"))
+    results = VIEW.results(Store(home / "control"))
     for line in control.watch(results, task, method, seed, episode, to or home / "watch"):
         say(_console(), line)
 
@@ -354,14 +351,14 @@ def write_report(
 def _where(devices: int | None, threads: int | None, ray: bool, address: str | None) -> Callable[..., int]:
     """What computes the missing runs of a study: the devices of this machine, or a cluster."""
     from .._ray import is_address
-    from .run import ray_runner, runner
+    from .run import runner
 
     if ray or address is not None:
         if devices is not None:
             raise LabError("--devices is for this machine, and --ray takes all devices of its nodes: choose one")
         if address is not None and not is_address(address):
             raise LabError(f'--address must be "auto", "ray://host:10001" or "host:6379", got {address!r}')
-        return partial(ray_runner.run, threads=threads, address=address)
+        return partial(runner.run, threads=threads, cluster=address or "auto")
     return partial(runner.run, devices=devices, threads=threads)
 
 
@@ -435,7 +432,7 @@ def _open(
 
 
 def _options(shifted: bool, as_text: bool, seeds: str | None, rows: list[str] | None = None) -> "Options":
-    from .show.views import Options
+    from .show.view import Options
 
     chosen = _seeds(seeds)
     return Options(shifted, tuple(rows or ()), as_text, range(chosen) if isinstance(chosen, int) else chosen)

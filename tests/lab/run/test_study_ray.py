@@ -50,12 +50,9 @@ def nodes():
 
 def run(specs, store, nodes):
     """A run on the cluster, one group at a time on each node, and what it says."""
-    from gesmr.lab.run import ray_runner  # noqa: PLC0415
-
     said = io.StringIO()
-    computed = ray_runner.run(
-        STUDY, specs, store, console=Console(file=said, width=200), threads=1, address=nodes.address
-    )
+    console = Console(file=said, width=200)
+    computed = runner.run(STUDY, specs, store, console=console, threads=1, cluster=nodes.address)
     return computed, said.getvalue()
 
 
@@ -157,12 +154,12 @@ def test_what_another_process_computes_is_left_to_it(nodes, tmp_path):
 
 SCRIPT = textwrap.dedent("""
     import sys
-    from gesmr.lab.run import ray_runner
+    from gesmr.lab.run import runner
     from gesmr.lab.run.store import Store
     from helpers.small_study import Power, SmallStudy
     address, directory, flag = sys.argv[1:]
     specs = [Power(0), Power(1), Power(2), Power(3, "wait:" + flag)]
-    ray_runner.run(SmallStudy(), specs, Store(directory, create=True), threads=1, address=address)
+    runner.run(SmallStudy(), specs, Store(directory, create=True), threads=1, cluster=address)
 """)
 
 

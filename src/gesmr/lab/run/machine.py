@@ -1,13 +1,12 @@
-"""Computes groups on the devices of this machine."""
+"""Computes jobs on the devices of this machine."""
 
 import os
-import queue
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -15,72 +14,76 @@ import numpy as np
 from ... import _provenance as provenance
 from ..errors import LabError
 from .compilation import Device, Programs, use_cache
-from .specs import Job
+from .specs import Job, Spec, Study
 
 
 class Stopped(Exception):
-    """Raised in a group's thread when another one has failed or the user has interrupted."""
+    """Raised in a job's thread when another one has failed or the user has interrupted."""
 
 
 class Computed(NamedTuple):
-    """What came of a group: its arrays, and with what, where and in which time they were computed."""
+    """What came of a job: its arrays, and with what, where and in which time they were computed."""
 
     arrays: dict[str, np.ndarray]
     record: dict[str, Any]
     seconds: float
 
 
-class Machine:
-    """`slots` groups at a time: `threads` on each of the devices. Where a group is computed changes no bit of it.
+class Plan(NamedTuple):
+    """Jobs and the work of each, as a machine would do them, and what that machine is."""
 
-    By default all devices, and on a CPU one group per core, on a GPU two, one of which prepares while the other
-    computes.
+    facts: dict[str, Any]
+    jobs: list[tuple[Job, float]]
+
+
+class Machine:
+    """The first `devices` devices of this machine, `threads` jobs at a time on each. Which one changes no bit.
+
+    By default all devices, and on a CPU one job per core, on a GPU two, one of which prepares while the other computes.
     """
 
     def __init__(self, devices: int | None = None, threads: int | None = None):
         use_cache()
         self.devices = _first_devices(devices)
         self.threads = threads or _default_threads(len(self.devices))
-        self._free: queue.SimpleQueue[Device] = queue.SimpleQueue()
-        for _ in range(self.threads):
-            for device in self.devices:
-                self._free.put(device)
         self._open = ExitStack()
-        self._programs = self._open.enter_context(Programs(os.cpu_count() or 1))
+        self._programs = Programs(os.cpu_count() or 1)
+        self._new = [_Place(self._programs, device) for _ in range(self.threads) for device in self.devices]
+
+    def plan(self, study: Study, specs: Sequence[Spec], memory: int | None) -> Plan:
+        """What is to be done, if a job may use `memory` bytes; by default what there is for each."""
+        jobs = study.jobs(specs, memory or _memory(self.devices) // self.threads)
+        return Plan(provenance.machine(), [(job, job.work) for job in jobs])
+
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Begin to compile what these jobs will need, in their order."""
+        for i, job in enumerate(jobs):
+            self._programs.request(job.programs, self.devices[i % len(self.devices)])
+
+    def places(self) -> list["_Place"]:
+        """All, when first asked."""
+        new, self._new = self._new, []
+        return new
+
+    def __enter__(self) -> "Machine":
+        self._open.enter_context(self._programs)
         self._open.enter_context(_quick_turns())
+        return self
 
-    @property
-    def slots(self) -> int:
-        return len(self.devices) * self.threads
+    def __exit__(self, *_) -> None:
+        self._open.close()
 
-    @property
-    def memory(self) -> int:
-        """What one group may use, in bytes."""
-        return _memory(self.devices) // self.threads
 
-    def prepare(self, groups: Sequence[Job]) -> None:
-        """Begin to compile what these groups will need, in their order."""
-        for i, group in enumerate(groups):
-            self._programs.request(group.programs, self.devices[i % len(self.devices)])
+class _Place:
+    """A device, for one job at a time."""
+
+    gone: ClassVar[bool] = False
+
+    def __init__(self, programs: Programs, device: Device):
+        self._programs, self._device = programs, device
 
     def compute(
-        self, group: Job, stop: threading.Event, started: Callable[[], None], worked: Callable[[float], None]
-    ) -> Computed:
-        """Compute a group on the device that is free first. Ends with `Stopped` soon after `stop` is set."""
-        device = self._free.get()
-        try:
-            with jax.default_device(device):
-                return self._compute(group, device, stop, started, worked)
-        finally:
-            self._free.put(device)
-
-    def _compute(
-        self,
-        group: Job,
-        device: Device,
-        stop: threading.Event,
-        started: Callable[[], None],
-        worked: Callable[[float], None],
+        self, job: Job, stop: threading.Event, started: Callable[[], None], worked: Callable[[float], None]
     ) -> Computed:
         def tick(work: float) -> None:
             if stop.is_set():
@@ -90,23 +93,18 @@ class Machine:
         def compiled(program: Any) -> Callable:
             if stop.is_set():
                 raise Stopped
-            return self._programs(program, device)
+            return self._programs(program, self._device)
 
-        for program in group.programs:  # before the clock starts
-            compiled(program)
-        started()
-        start = time.perf_counter()
-        arrays = group.run(compiled, tick)
-        seconds = time.perf_counter() - start
-        where = f"{device.platform}:{device.id}"
-        return Computed(arrays, {**provenance.machine(), "label": group.label, "on": where,
-                                 "seconds": round(seconds, 3)}, seconds)  # fmt: skip
-
-    def __enter__(self) -> "Machine":
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._open.close()
+        with jax.default_device(self._device):
+            for program in job.programs:  # before the clock starts
+                compiled(program)
+            started()
+            start = time.perf_counter()
+            arrays = job.run(compiled, tick)
+            seconds = time.perf_counter() - start
+        where = f"{self._device.platform}:{self._device.id}"
+        record = {**provenance.machine(), "label": job.label, "on": where, "seconds": round(seconds, 3)}
+        return Computed(arrays, record, seconds)
 
 
 @contextmanager
