@@ -1,51 +1,13 @@
 """One generation, wherever it is run: in a compiled loop, or by calls from outside."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from . import noise
 from .ga import GA, Proposal, State
-from .optimize import exact
-
-
-@partial(exact.jit, static_argnums=3)
-def first_state(ga: GA, key: Any, fitness: Array, num_genes: int) -> tuple[State, Array]:
-    """The state of a valued first population, without that, and some rates `f[N]` as the controller gives them."""
-    state = ga.start(key, fitness, num_genes)
-    return state, ga.controller.rates(state.controller, jnp.zeros(ga.num_children, jnp.int32))
-
-
-@exact.jit
-def advance(
-    ga: GA,
-    population: Array,
-    state: State,
-    proposal: Proposal,
-    values: Array,
-    parent_values: Array | None,
-    elite_value: Array | None,
-    elite_count: Array,
-    first: Array,
-) -> tuple[State, Proposal, Array, Array, Array]:
-    """A generation: learn from the values, then select and mutate. Populations go in and out apart from the rest.
-
-    If it is the `first`, there is nothing to learn yet: one program, because compiling two takes twice as long.
-    """
-    proposal = proposal._replace(population=None)
-    learned, count = learn(ga, state, proposal, values, parent_values, elite_value, elite_count)
-    state = jax.tree.map(lambda old, new: jnp.where(first, old, new), state, learned)._replace(population=population)
-    best = state.best_fitness if elite_value is None else state.fitness[0]
-    return state._replace(population=None), ga.ask(state), mean_log_rate(ga, state), count, best
-
-
-@exact.jit
-def propose(ga: GA, state: State) -> tuple[Proposal, Array]:
-    return ga.ask(state), mean_log_rate(ga, state)
 
 
 class Values(NamedTuple):

@@ -20,7 +20,8 @@ import pytest
 
 import gesmr
 from gesmr.optimize import archive
-from gesmr.optimize import checkpoint as checkpoints
+from gesmr.optimize.described import written
+from gesmr.optimize.options import check
 from helpers.optimizing import (
     SMALL,
     TREE,
@@ -378,10 +379,20 @@ def test_zip_without_our_mark_is_refused(tmp_path):
 
 def test_every_part_of_a_setup_is_compared():
     """A field added to Setup must be described in checkpoints, or two different runs would pass for one."""
-    setup = optimizer(bounds=(-1, 1), init=(np.zeros((1, D)), [0.0]), init_std=0.5)._setup
-    described = {**checkpoints._describe(setup), **checkpoints._setup_arrays(setup)}
+    setup = check(np.zeros(D), {"bounds": (-1, 1), "init": (np.zeros((1, D)), [0.0]), "init_std": 0.5})
+    plain, arrays = written(setup)
+    described = {**plain, **arrays}
     for field in dataclasses.fields(setup):
         assert field.name in described or field.name == "space"
+
+
+@pytest.mark.parametrize("fun", [by_numpy, by_jax])
+def test_checkpoints_that_do_not_say_whether_fun_was_compiled(tmp_path, fun):
+    """Older ones: their path says it."""
+    path = tmp_path / "run"
+    minimize(fun, checkpoint=path, maxiter=5)
+    forged(path, lambda meta, arrays: meta.pop("compiled"))
+    assert_same(minimize(fun, checkpoint=path, resume=True, maxiter=9), minimize(fun, maxiter=9))
 
 
 # killing

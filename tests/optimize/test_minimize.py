@@ -18,6 +18,7 @@ import pytest
 import scipy.optimize
 
 import gesmr
+from gesmr.optimize.options import check
 from helpers.compilations import count_compilations
 from helpers.optimizing import SMALL, D, by_jax, by_numpy, many_by_jax, many_by_numpy, minimize, noise_of_its_own
 from helpers.refusals import assert_refused
@@ -530,9 +531,9 @@ def test_restarts(fun, popsize):
 
 
 def test_restarts_with_twice_the_population():
-    opt = gesmr.Optimizer(np.zeros(D), **SMALL, restarts=2, patience=5, restart_popsize="double")
-    assert [opt._setup.members(run) for run in range(3)] == [13, 26, 52]
-    assert [opt._setup.ga(run).num_children for run in range(3)] == [12, 25, 51]
+    setup = check(np.zeros(D), {**SMALL, "restarts": 2, "restart_popsize": "double"})
+    assert [setup.members(run) for run in range(3)] == [13, 26, 52]
+    assert [setup.ga(run).num_children for run in range(3)] == [12, 25, 51]
 
 
 def test_no_restart_without_room_for_it():

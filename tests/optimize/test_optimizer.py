@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gesmr
+from gesmr.optimize.options import check
 from helpers.compilations import count_compilations
 from helpers.optimizing import MEMBERS, TREE, D, ask_and_tell, many_by_numpy, optimizer
 from helpers.refusals import assert_refused
@@ -37,11 +38,10 @@ def test_it_is_the_ga_and_nothing_else():
 
 
 def test_the_defaults_are_what_the_studies_recommend_and_names_are_the_papers():
-    opt = gesmr.Optimizer(np.zeros(2))
-    assert len(opt.ask()) == gesmr.GA().num_children + 1
-    assert opt._ga == gesmr.GA(gesmr.GESMR(truncation=0.1), truncation=0.2)
-    assert gesmr.Optimizer(np.zeros(2), controller="GESMR")._ga == gesmr.GA(gesmr.controller("GESMR"))
-    assert gesmr.Optimizer(np.zeros(2), controller="SAMR", truncation=0.3)._ga.truncation == 0.3
+    assert len(gesmr.Optimizer(np.zeros(2)).ask()) == gesmr.GA().num_children + 1
+    assert check(np.zeros(2), {}).ga(0) == gesmr.GA(gesmr.GESMR(truncation=0.1), truncation=0.2)
+    assert check(np.zeros(2), {"controller": "GESMR"}).ga(0) == gesmr.GA(gesmr.controller("GESMR"))
+    assert check(np.zeros(2), {"controller": "SAMR", "truncation": 0.3}).ga(0).truncation == 0.3
 
 
 def test_the_share_of_parents_is_checked():
@@ -227,7 +227,7 @@ def test_the_result_before_anything_is_known():
 
 @pytest.mark.parametrize("name", ["SAMR", "15MR", "UCB/3", "FMR", "GESMR-AVG"])
 def test_controllers_by_name(name):
-    assert optimizer(controller=name)._ga.controller == gesmr.controller(name, N)
+    assert check(np.zeros(D), {"controller": name, "popsize": MEMBERS}).ga(0).controller == gesmr.controller(name, N)
 
 
 BAD = {

@@ -19,6 +19,7 @@ import numpy as np
 from .._files import PARTIAL, whole_file
 
 FORMAT = 1
+Content = tuple[dict[str, Any], dict[str, Any]]  # of a checkpoint: JSON, and arrays by name
 _MARK = b"gesmr checkpoint sha256 "
 _DIGEST = 64  # hexadecimal digits
 
@@ -78,7 +79,7 @@ def tidy(path: str | Path) -> None:
             left.unlink(missing_ok=True)
 
 
-def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def read(path: str | Path) -> Content:
     """The checkpoint at `path`, or the one before if that is damaged or gone; CheckpointError if neither will do."""
     path = Path(path)
     if not exists(path):
@@ -94,7 +95,7 @@ def read(path: str | Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         return found
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def _read(path: Path) -> Content:
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _DIGEST - len(_MARK)))

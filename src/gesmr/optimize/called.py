@@ -1,5 +1,6 @@
-"""Values by a plain Python function: called here, by workers, or for a whole population at once."""
+"""Python functions: their values, called here, by workers or for a whole population at once, and a run by them."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -7,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _checks
+from ..generation import Values
 from ..workers import crew_of, described, is_serial, map_of, sendable
-from .options import real_values
-from .space import Space
+from .phases import Told
+from .run import Run
+from .space import Space, cast, real_values
 
 Outcome = tuple[float, str | None]  # a value, or NaN and what was raised
 
@@ -91,6 +94,48 @@ class PlainValues:
     def _note(self, errors: list[str]) -> None:
         self.errors += len(errors)
         self.first_error = self.first_error or (errors[0] if errors else None)
+
+
+class CalledStep:
+    """One generation at a time, evaluated in Python."""
+
+    short = False
+
+    def __init__(self, run: Run, values: PlainValues):
+        self._run, self._values = run, values
+        self._warned = False
+
+    def __call__(self) -> None:
+        run, by = self._run, self._values
+        errors, rows = by.errors, run.rows()
+        children = self._internal(rows)
+        parents, elite, again = self._again()
+        run.progress.errors += by.errors - errors
+        if by.first_error is not None and not self._warned:
+            self._warned = True
+            message = f"fun raised {by.first_error}; such candidates count as the worst"
+            warnings.warn(message, RuntimeWarning, stacklevel=4)
+        run.accept(Values(children, parents, elite), run.setup.repeats * (len(rows) + again))  # type: ignore[arg-type]
+
+    def value(self, row: np.ndarray) -> float:
+        return float(self._internal(row[None])[0])
+
+    def _again(self) -> tuple[np.ndarray | None, np.ndarray | None, int]:
+        """Fresh values of the parents and of the elite, of those that are to be evaluated again, and how many."""
+        run, phase, reevaluate = self._run, self._run.phase, self._run.setup.reevaluate
+        if not isinstance(phase, Told) or reevaluate == "none":
+            return None, None, 0
+        elite = self._internal(run.wide(np.asarray(phase.proposal.population)[:1]))[0]
+        if reevaluate == "elite":
+            return None, np.asarray(elite), 1
+        distinct, which = np.unique(np.asarray(phase.proposal.parents), return_inverse=True)
+        parents = self._internal(run.wide(np.asarray(phase.state.population)[distinct]))[which]
+        return parents, np.asarray(elite), 1 + len(distinct)
+
+    def _internal(self, rows: np.ndarray) -> np.ndarray:
+        """Values of candidates as minimised inside."""
+        setup = self._run.setup
+        return cast(setup.sign * self._values(rows), setup.space.wide)
 
 
 class _Call:

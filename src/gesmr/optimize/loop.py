@@ -14,11 +14,10 @@ import numpy as np
 from .. import _checks
 from .._locks import alone
 from .._signals import Interrupts, uninterrupted
-from ..devices import Shards, broadcast, is_first
+from ..devices import broadcast, is_first
 from . import archive, checkpoint
-from .optimizer import Optimizer
-from .options import Setup
-from .stopping import Limits
+from .archive import CheckpointError, Content
+from .run import Run
 
 _SAVE_SECONDS = 10.0
 
@@ -47,9 +46,6 @@ def as_checkpoint(given: Any) -> Checkpoint | None:
     return given if given is None or isinstance(given, Checkpoint) else Checkpoint(given)
 
 
-Content = tuple[dict[str, Any], dict[str, Any]]  # of a checkpoint: JSON and arrays
-
-
 @contextmanager
 def held(kept: Checkpoint | None) -> Iterator[None]:
     """A block in which no other process writes the checkpoint."""
@@ -61,7 +57,7 @@ def held(kept: Checkpoint | None) -> Iterator[None]:
         raise FileNotFoundError(f"checkpoint must be in a directory that exists, got {path}")
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"checkpoint must be in a directory that can be written, got {path}")
-    refusal = archive.CheckpointError(f"{path} is in use: another run, of this process or another, writes it")
+    refusal = CheckpointError(f"{path} is in use: another run, of this process or another, writes it")
     with alone(path.with_name(f"{path.name}.lock"), refusal):
         yield
 
@@ -81,32 +77,6 @@ def read_if_resumed(kept: Checkpoint | None, resume: bool) -> Content | None:
     return archive.read(kept.path)
 
 
-def is_compiled(found: Content) -> bool:
-    return str(found[0].get("path")).startswith("jax")
-
-
-def resumed(
-    checked: Setup,
-    limits: Limits,
-    kept: Checkpoint,
-    found: Content,
-    compiled: bool,
-    shards: Shards | None,
-    *,
-    any_seed: bool,
-) -> Optimizer:
-    """The optimiser in the checkpoint, with its seed if any will do."""
-    if any_seed:
-        checked = dataclasses.replace(checked, seed=found[0]["setup"]["seed"])
-    checkpoint.check_same(checked, *found, kept.path)
-    if is_compiled(found) != compiled:
-        was, now = ("compiled", "called") if is_compiled(found) else ("called", "compiled")
-        raise archive.CheckpointError(f"{kept.path} is of another run: fun was {was}, now it is {now}")
-    optimizer = Optimizer._of(checked, limits, shards)
-    checkpoint.restore(optimizer, *found, kept.path)
-    return optimizer
-
-
 class Step(Protocol):
     """What moves a run."""
 
@@ -119,17 +89,17 @@ class Step(Protocol):
         ...
 
 
-def check_function(optimizer: Optimizer, step: Step, path: str | Path) -> None:
+def check_function(run: Run, step: Step, path: str | Path) -> None:
     """Refuse to go on with another function than the one whose best solution the checkpoint holds.
 
     One evaluation, or two: a function that is not sure of its own value is not asked.
     """
-    stored, row = optimizer._best()
-    setup = optimizer._setup
+    stored, row = run.best()
+    setup = run.setup
     if not np.isfinite(stored) or setup.repeats > 1 or setup.reevaluate != "none":
         return
-    elite = optimizer._record.since(0).elite
-    reached = elite[np.isfinite(elite)]  # type: ignore[index]
+    elite = np.asarray(run.record.since(0).elite)
+    reached = elite[np.isfinite(elite)]
     gained = float(np.ptp(reached)) if reached.size else 0.0
 
     def differ(a: float, b: float) -> bool:
@@ -139,7 +109,7 @@ def check_function(optimizer: Optimizer, step: Step, path: str | Path) -> None:
 
     now = step.value(row)
     if differ(now, stored) and not differ(now, step.value(row)):
-        raise archive.CheckpointError(
+        raise CheckpointError(
             f"{path} is of another run: fun has {setup.sign * now:g} where it had {setup.sign * stored:g}, at the best "
             "solution so far"
         )
@@ -153,7 +123,7 @@ def as_callbacks(callback: Any) -> list[Callable]:
     return found
 
 
-class Watch:
+class Loop:
     """The loop: steps until there is a reason to stop, and what happens between them."""
 
     def __init__(self, callbacks: list[Callable], disp: bool, kept: Checkpoint | None):
@@ -161,66 +131,66 @@ class Watch:
         self._shown = self._saved = time.monotonic()
         self._saved_at = self._told_at = 0
 
-    def run(self, optimizer: Optimizer, step: Step, interrupts: Interrupts) -> Any:
-        self._saved_at = self._told_at = optimizer._progress.nit
-        several = optimizer._shards is not None and optimizer._shards.processes > 1
+    def __call__(self, run: Run, step: Step, interrupts: Interrupts) -> Any:
+        self._saved_at = self._told_at = run.progress.nit
+        several = run.shards is not None and run.shards.processes > 1
         interrupts.patient = step.short
         try:
-            while not optimizer.stop():
+            while not run.stop():
                 if interrupts.seen:
                     raise KeyboardInterrupt
                 step()
-                self._between(optimizer)
+                self._between(run)
         except KeyboardInterrupt:
             if several:  # the others would wait for this one
                 raise
-            optimizer._progress.events["interrupted"] = True
+            run.progress.events["interrupted"] = True
         except BaseException:
             if not several:
                 with suppress(Exception):  # what has gone wrong first is what matters; the last checkpoint stays
-                    self._save(optimizer)
+                    self._save(run)
             raise
-        self._save(optimizer)
-        result = optimizer.result
-        if self._disp and is_first(optimizer._shards):
+        self._save(run)
+        result = run.result()
+        if self._disp and is_first(run.shards):
             print(f"{result.message} Best value {result.fun:.6g} after {result.nit} generations.", flush=True)
         return result
 
-    def _between(self, optimizer: Optimizer) -> None:
-        progress, shards = optimizer._progress, optimizer._shards
+    def _between(self, run: Run) -> None:
+        progress, shards = run.progress, run.shards
         now = time.monotonic()
         if self._disp and is_first(shards) and now - self._shown >= 1.0:
             self._shown = now
-            print(f"generation {progress.nit}: best value {optimizer._setup.sign * progress.best:.6g}", flush=True)
+            print(f"generation {progress.nit}: best value {run.setup.sign * progress.best:.6g}", flush=True)
         if self._callbacks:
-            self._tell(optimizer)
+            self._tell(run)
         kept = self._kept
         if kept is None:
             return
         due = kept.every is not None and progress.nit - self._saved_at >= kept.every
         if due or (kept.seconds is not None and broadcast(now - self._saved, shards) >= kept.seconds):
-            self._save(optimizer)
+            self._save(run)
 
-    def _tell(self, optimizer: Optimizer) -> None:
-        stop = optimizer.stop()
-        glance = optimizer._glance(stop)
-        glance["recent"] = optimizer._record.since(self._told_at)
-        self._told_at = optimizer._progress.nit
+    def _tell(self, run: Run) -> None:
+        stop = run.stop()
+        glance = run.glance(stop)
+        glance["recent"] = run.record.since(self._told_at)
+        self._told_at = run.progress.nit
         enough = False
-        for callback in self._callbacks if is_first(optimizer._shards) else ():
+        for callback in self._callbacks if is_first(run.shards) else ():
             try:
                 callback(glance)
             except StopIteration:
                 enough = True
-        if broadcast(enough, optimizer._shards):
-            optimizer._progress.events["callback"] = True
+        if broadcast(enough, run.shards):
+            run.progress.events["callback"] = True
 
-    def _save(self, optimizer: Optimizer) -> None:
+    def _save(self, run: Run) -> None:
         if self._kept is None:
             return
         try:
             with uninterrupted():
-                optimizer.save(self._kept.path)
+                checkpoint.save(run, Path(self._kept.path))
         except Exception as error:  # whatever it is, what has been found so far is worth more
             warnings.warn(f"a checkpoint was not written, and the run goes on: {error}", RuntimeWarning, stacklevel=2)
-        self._saved, self._saved_at = time.monotonic(), optimizer._progress.nit
+        self._saved, self._saved_at = time.monotonic(), run.progress.nit

@@ -6,24 +6,19 @@ from contextlib import closing, nullcontext
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax.sharding import Mesh
 
 from .. import _checks
 from .._signals import Interrupts
 from ..devices import Shards, broadcast_integer, mesh_of
-from ..workers import crew_of, is_serial
-from . import objective as evaluate
-from . import options as setup
-from . import space as spaces
-from .called import Outcome, PlainValues
-from .loop import Step, Watch, as_callbacks, as_checkpoint, check_function, held, is_compiled, read_if_resumed, resumed
-from .objective import JaxFunction
-from .optimizer import Optimizer
-from .options import Setup
-from .space import precision
-from .steps import LONGEST_CHUNK, CompiledStep, PlainStep
-from .stopping import Limits
+from .called import CalledStep
+from .checkpoint import resumed, was_compiled
+from .compiled import LONGEST_CHUNK, CompiledStep
+from .loop import Loop, as_callbacks, as_checkpoint, check_function, held, read_if_resumed
+from .objective import Objective, decide
+from .options import seed_of, split
+from .run import begin
+from .traced import JaxFunction
 
 
 def minimize(
@@ -91,13 +86,13 @@ def minimize(
             by default GESMR with the settings docs/why.md recommends. "GESMR" is the paper's.
         truncation: the share of members that may become parents: 0.2, or the paper's 0.5 if a controller is given.
         init: members of the first population, or a pair of such and their values. The rest is drawn.
-        init_std: shards of the drawn members around x0, a number or one for each variable; 1 by default, and all over
+        init_std: spread of the drawn members around x0, a number or one for each variable; 1 by default, and all over
             the range where a variable has one. If given for each variable, mutations are in these units.
         rng, seed: an integer, a numpy Generator or a jax key; `result.seed` repeats a run.
         dtype: float32 or float64; by default that of x0, and JAX's default for a compiled function. bfloat16 stores
             the population so, in half the memory; fun and all arithmetic have single precision.
         restarts: how often to begin anew when `patience` has run out, `restart_popsize` "keep" or "double".
-        devices: over which the children of a compiled run are shards: a number, "all", a list of jax devices or a
+        devices: over which the children of a compiled run are sharded: a number, "all", a list of jax devices or a
             `jax.sharding.Mesh` of one axis. batch_size counts for each of them.
 
     When it ends (the first that comes; 1000 generations if nothing is said)
@@ -115,140 +110,48 @@ def minimize(
     population_fitness, mutation_rates (in units of the range where there is one), history, stop (the reasons by name),
     restarts, errors, seconds, seed, versions and path, which says how fun was evaluated.
     """
-    options = {name: value for name, value in locals().items() if name in _SETUP}
-    limits = Limits(maxiter, maxfun, maxtime, target, patience)
-    args = evaluate.check_options(fun, args, on_error, batch_size)
+    given = locals()
+    options, limits = split(given)
+    objective = Objective(fun, args, vectorized, workers, batch_size, on_error, jit, keyed)
     if chunk is not None:
         _checks.integer("chunk", chunk, 1, most=LONGEST_CHUNK)
-    keyed = _checks.flag("keyed", keyed)
     kept = as_checkpoint(checkpoint)
-    watch = Watch(as_callbacks(callback), _checks.flag("disp", disp), kept)
+    loop = Loop(as_callbacks(callback), _checks.flag("disp", disp), kept)
     mesh = mesh_of(devices)
-    how = _How(fun, args, vectorized, workers, batch_size, on_error, repeats, jit, keyed)
     with Interrupts() as interrupts, held(kept if mesh is None or jax.process_index() == 0 else None):
         found = read_if_resumed(kept, resume)
         if mesh is not None:
             options["rng"] = _agree(mesh, found is not None, rng, seed)
-        if found is not None and jit is None and not keyed:  # it need not be found out again
-            how.jit = is_compiled(found)
-        checked, objective = how.settle(x0, options)
-        if mesh is not None and not how.compiled:
+        if found is not None and jit is None and not objective.keyed:  # it need not be found out again
+            objective = dataclasses.replace(objective, jit=was_compiled(found[0]))
+        setup, by = decide(objective, x0, options)
+        compiled = isinstance(by, JaxFunction)
+        if mesh is not None and not compiled:
             message = "devices are for a compiled JAX function; fun is called in Python, where workers can be given"
             raise ValueError(message)
-        shards = None if mesh is None else Shards(mesh, checked.space.dim)
+        shards = None if mesh is None else Shards(mesh, setup.space.dim)
         if kept is None or found is None:
-            optimizer = Optimizer._of(checked, limits, shards)
+            run = begin(setup, limits, shards, compiled=compiled)
         else:
-            any_seed = rng is None and seed is None
-            optimizer = resumed(checked, limits, kept, found, how.compiled, shards, any_seed=any_seed)
-        optimizer._path = how.path if shards is None else f"{how.path}, devices: {shards.count}"
-        with nullcontext() if how.compiled else closing(objective):
-            step: Step
-            if how.compiled:
-                step = CompiledStep(optimizer, objective, batch_size, chunk, kept)
+            if rng is None and seed is None:
+                setup = dataclasses.replace(setup, seed=found[0]["setup"]["seed"])
+            run = resumed(setup, limits, found, kept.path, shards, compiled)
+        run.path = by.path if shards is None else f"{by.path}, devices: {shards.count}"
+        with nullcontext() if isinstance(by, JaxFunction) else closing(by):
+            if isinstance(by, JaxFunction):
+                step = CompiledStep(run, by, batch_size, chunk, None if kept is None else kept.every)
             else:
-                step = PlainStep(optimizer, objective)
-            if kept is not None and found is not None and not keyed and not optimizer.stop():
-                check_function(optimizer, step, kept.path)
-            return watch.run(optimizer, step, interrupts)
-
-
-_SETUP = ("bounds", "popsize", "controller", "truncation", "rng", "seed", "init", "init_std", "direction", "dtype",
-          "repeats", "reevaluate", "restarts", "restart_popsize")  # fmt: skip
+                step = CalledStep(run, by)
+            if kept is not None and found is not None and not objective.keyed and not run.stop():
+                check_function(run, step, kept.path)
+            return loop(run, step, interrupts)
 
 
 def _agree(mesh: Mesh, resumed: bool, rng: Any, seed: Any) -> Any:
     """One seed for all processes; complains if not all of them see the checkpoint that some do."""
     if broadcast_integer(resumed, mesh) != resumed:
         raise FileNotFoundError("checkpoint must be on a file system that all processes see")
-    return broadcast_integer(setup._seed(None, None), mesh) if rng is None and seed is None else rng
-
-
-@dataclasses.dataclass
-class _How:
-    """How `fun` is evaluated, found out before anything else is done."""
-
-    fun: Callable
-    args: tuple
-    vectorized: bool
-    workers: Any
-    batch_size: int | None
-    on_error: str
-    repeats: int
-    jit: bool | None
-    keyed: bool
-    compiled: bool = False
-    path: str = ""
-
-    def settle(self, x0: Any, options: dict[str, Any]) -> tuple[Setup, Any]:
-        """The setup, and what evaluates: a `JaxFunction`, or `Values`."""
-        self.vectorized = _checks.flag("vectorized", self.vectorized)
-        if self.jit is not None:
-            self.jit = _checks.flag("jit", self.jit)
-        crew_of(self.workers)
-        serial = is_serial(self.workers)
-        if self.jit and not serial:
-            raise ValueError("jit and workers exclude each other: a compiled function is called for all at once")
-        plain = setup.check(x0, **options)
-        outcome, why = None, ""
-        if self.jit is None and serial and not self.keyed:
-            self.compiled, outcome = self._probe(x0, plain, options["dtype"])
-        else:
-            self.compiled = serial and self.jit is not False
-        if self.compiled:
-            checked = setup.check(x0, **{**options, "rng": plain.seed, "seed": None}, compiled=True)
-            try:
-                objective = self._objective(checked)
-                self.path = "jax, vectorized" if self.vectorized else "jax"
-                return checked, objective
-            except ValueError as error:
-                if self.jit or self.keyed:
-                    raise
-                self.compiled, why = False, f"JAX cannot compile it: {type(error.__cause__ or error).__name__}"
-        if self.keyed:
-            raise ValueError("keyed needs a compiled JAX function: leave out workers and jit=False")
-        values = PlainValues(
-            self.fun,
-            self.args,
-            plain.space,
-            vectorized=self.vectorized,
-            workers=self.workers,
-            batch_size=self.batch_size,
-            on_error=self.on_error,
-            repeats=self.repeats,
-            known=None if outcome is None else (plain.x0, outcome),
-            why=why,
-        )
-        self.path = values.path
-        return plain, values
-
-    def _probe(self, x0: Any, checked: Setup, dtype: Any) -> tuple[bool, Outcome | None]:
-        with precision(checked.space.dtype):
-            x: Any = checked.x0.copy()
-            if not checked.space.is_vector:
-                x = checked.space.solution(checked.x0)
-            elif isinstance(x0, jax.Array):
-                x = jnp.asarray(x)
-        with precision(spaces.of(x0, dtype, compiled=True)[0].dtype):  # what fun keeps fits where it is compiled
-            return evaluate.probe(self.fun, self.args, x, self.vectorized, self.on_error)
-
-    def _objective(self, checked: Setup) -> JaxFunction:
-        function = JaxFunction(
-            self.fun,
-            self.args,
-            checked.space,
-            vectorized=self.vectorized,
-            keyed=self.keyed,
-            repeats=self.repeats,
-            sign=checked.sign,
-        )
-        function.check(checked.popsize)
-        if not self.keyed and (self.repeats > 1 or checked.reevaluate != "none"):
-            raise TypeError(
-                "repeats and reevaluate are for noisy functions; a compiled one is noisy only if keyed=True gives it a "
-                "random key (or call it in Python, with jit=False)"
-            )
-        return function
+    return broadcast_integer(seed_of(), mesh) if rng is None and seed is None else rng
 
 
 def scipy_method(fun: Callable, x0: Any, args: Any = (), **options: Any) -> Any:

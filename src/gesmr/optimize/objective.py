@@ -1,208 +1,125 @@
-"""Values of a population: what gives them, and a JAX function that does, compiled with the search."""
+"""How a user's function is evaluated: compiled with the search if it computes with JAX, else called."""
 
+import dataclasses
 import warnings
-from collections.abc import Callable, Hashable, Iterable
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jax.core import eval_jaxpr
-from jax.extend.core import jaxpr_as_fun
 
 from .. import _checks
-from .._pytree import pytree, static
-from ..storage import wide
-from ..workers import described
-from .called import Outcome, number, returned
-from .jaxprs import UnknownError, identity
-from .space import Space, precision
-
-Jitted = type(jax.jit(lambda x: x))
-
-
-class Values(Protocol):
-    """What evaluates a population outside the compiled loop."""
-
-    path: str  # how, for the result
-    errors: int  # evaluations that raised and count as the worst
-    first_error: str | None
-
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Values `f64[n]`, as the user's function gives them, of candidates `f[n, d]`; NaN where it raised."""
-        ...
-
-    def close(self) -> None:
-        """End what it has started."""
-        ...
+from ..workers import crew_of, described, is_serial
+from . import options
+from . import space as spaces
+from .called import Outcome, PlainValues, number, returned
+from .options import Setup
+from .space import precision
+from .traced import JaxFunction, Jitted
 
 
-class Code:
-    """What a JAX objective computes for populations of some sizes.
+@dataclasses.dataclass
+class Objective:
+    """A function and what was said about it, checked."""
 
-    Two are equal if they compute the same: they share what has been compiled, whatever functions they came from and
-    whatever data these read. One that cannot be compared, because it calls back into Python, is equal to itself alone.
-    """
+    fun: Callable
+    args: Any  # a tuple, once checked
+    vectorized: bool
+    workers: Any
+    batch_size: int | None
+    on_error: str
+    jit: bool | None
+    keyed: bool
 
-    def __init__(self, jaxprs: dict[int, Any]):
-        self.jaxprs = jaxprs
+    def __post_init__(self):
+        _checks.function("fun", self.fun)
+        _checks.choice("on_error", self.on_error, ("raise", "worst"))
+        if self.batch_size is not None:
+            _checks.integer("batch_size", self.batch_size, 1)
+        self.args = self.args if isinstance(self.args, tuple) else (self.args,)
+        self.keyed, self.vectorized = _checks.flag("keyed", self.keyed), _checks.flag("vectorized", self.vectorized)
+        if self.jit is not None:
+            self.jit = _checks.flag("jit", self.jit)
+        crew_of(self.workers)
+        if self.jit and not is_serial(self.workers):
+            raise ValueError("jit and workers exclude each other: a compiled function is called for all at once")
+
+
+def decide(objective: Objective, x0: Any, given: dict[str, Any]) -> tuple[Setup, JaxFunction | PlainValues]:
+    """The setup of the options that were given, and what evaluates."""
+    setup = options.check(x0, given)
+    serial, outcome, why = is_serial(objective.workers), None, ""
+    if objective.jit is None and serial and not objective.keyed:
+        on_jax, outcome = _probe(objective, x0, setup, given["dtype"])
+    else:
+        on_jax = serial and objective.jit is not False
+    if on_jax:
+        again = options.check(x0, {**given, "rng": setup.seed, "seed": None}, compiled=True)
         try:
-            self._identity: Hashable = tuple(identity(jaxpr) for jaxpr in jaxprs.values())
-            self.is_known = True
-        except UnknownError:
-            self._identity, self.is_known = object(), False
-        self._hash = hash(self._identity)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Code) and self._hash == other._hash and self._identity == other._identity
-
-    def __hash__(self) -> int:
-        return self._hash
-
-
-@pytree
-class Compiled:
-    """An objective as compiled programs call it: `f[n, d]` to `f[n]`, to be minimised, for those n that it is for."""
-
-    data: dict[int, tuple]  # by n: arrays that the code closes over, then arrays and floats of args
-    code: Code = static()
-    keyed: bool = static()  # whether it takes a random key
-
-    def __call__(self, rows: Array, key: Array | None = None) -> Array:
-        n = rows.shape[0]
-        return jaxpr_as_fun(self.code.jaxprs[n])(*self.data[n], wide(rows), *(() if key is None else (key,)))[0]
-
-
-class JaxFunction:
-    """A user's JAX function, traced anew for every run: it sees what the globals and objects it reads are by then.
-
-    Arrays and floats are data: other values need no other program. Everything else in `args` is part of the program,
-    and so are floats that the function wants to be numbers (`if a > 1`).
-    """
-
-    def __init__(
-        self, fun: Callable, args: tuple, space: Space, *, vectorized: bool, keyed: bool, repeats: int, sign: int
-    ):
-        self._fun = getattr(fun, "__wrapped__", fun) if isinstance(fun, Jitted) else fun
-        self._leaves, self._structure = jax.tree.flatten(args)
-        self._space, self._vectorized, self.keyed = space, vectorized, keyed
-        self._repeats, self._sign = repeats, sign
-        self._traces: dict[int, tuple[Any, tuple]] = {}  # by n: a jaxpr, and its data
-        self._is_data = [_is_data(leaf) for leaf in self._leaves]
-        self._copies: dict[tuple, tuple[np.ndarray, Array]] = {}  # of arrays of NumPy, by their place in memory
-
-    def check(self, n: int) -> None:
-        """ValueError if JAX cannot trace it for n candidates or it does not return one value for each."""
-        one = "a value for each of its rows: float[n] for float[n, d]" if self._vectorized else "one real number"
-        try:
-            values = self._trace(n)[0].out_avals[0]
-        except Exception as error:
-            why = str(error).partition("\n")[0]
-            message = f"fun must be a JAX function that returns {one}, got {type(error).__name__}: {why}"
-            raise ValueError(message) from error
-        if values.shape != (n,) or not jnp.issubdtype(values.dtype, jnp.floating):
-            raise ValueError(f"fun must return {one}, got shape {values.shape} for {n} candidates")
-
-    def compiled(self, sizes: Iterable[int]) -> Compiled:
-        """It, for populations of these sizes."""
-        traces = {n: self._trace(n) for n in sorted(set(sizes))}
-        data = {n: data for n, (_, data) in traces.items()}
-        return Compiled(data, Code({n: code for n, (code, _) in traces.items()}), self.keyed)
-
-    def _trace(self, n: int) -> tuple[Any, tuple]:
-        if n in self._traces:
-            return self._traces[n]
-        floats = [isinstance(leaf, float | np.floating) for leaf in self._leaves]
-        try:
-            traced = self._traced(n)
-        except Exception:
-            if not any(floats) or self._traces:
+            return again, _jax_function(objective, again)
+        except ValueError as error:
+            if objective.jit or objective.keyed:
                 raise
-            self._is_data = [is_data and not is_float for is_data, is_float in zip(self._is_data, floats, strict=True)]
-            traced = self._traced(n)
-        self._traces[n] = traced
-        return traced
+            why = f"JAX cannot compile it: {type(error.__cause__ or error).__name__}"
+    if objective.keyed:
+        raise ValueError("keyed needs a compiled JAX function: leave out workers and jit=False")
+    return setup, PlainValues(
+        objective.fun,
+        objective.args,
+        setup.space,
+        vectorized=objective.vectorized,
+        workers=objective.workers,
+        batch_size=objective.batch_size,
+        on_error=objective.on_error,
+        repeats=setup.repeats,
+        known=None if outcome is None else (setup.x0, outcome),
+        why=why,
+    )
 
-    def _traced(self, n: int) -> tuple[Any, tuple]:
-        given = [leaf for leaf, is_data in zip(self._leaves, self._is_data, strict=True) if is_data]
-        with precision(self._space.dtype):
-            found = jax.make_jaxpr(self._values)(given, *self._others(n))
-            # Once more, with what it closes over as arguments: code that holds no data
-            code = jax.make_jaxpr(partial(eval_jaxpr, found.jaxpr))(found.consts, *given, *self._others(n))
-            return code, tuple(map(self._kept, (*found.consts, *given)))
 
-    def _kept(self, data: Any) -> Any:
-        """What a program is given for `data`: for an array of NumPy one copy, however often and from wherever it is
-        read, which stays as it is when that is changed."""
-        if isinstance(data, jax.Array | float | np.generic):
-            return data
-        array = np.asarray(data)
-        place = array.ctypes.data, array.strides, array.shape, array.dtype
-        if place not in self._copies:
-            self._copies[place] = array, jnp.array(array)
-        return self._copies[place][1]
-
-    def _others(self, n: int) -> tuple:
-        """What the code takes beside its data, as shapes: rows, and a key if it is random."""
-        rows = jax.ShapeDtypeStruct((n, self._space.dim), self._space.wide)
-        return (rows, jax.eval_shape(lambda: jax.random.key(0))) if self.keyed else (rows,)
-
-    def _values(self, given: list, rows: Array, key: Array | None = None) -> Array:
-        if self._repeats == 1 or key is None:
-            return self._once(given, rows, key)
-        total, _ = jax.lax.scan(
-            lambda total, key: (total + self._once(given, rows, key), None),
-            jnp.zeros(rows.shape[0], rows.dtype),
-            jax.random.split(key, self._repeats),
+def _jax_function(objective: Objective, setup: Setup) -> JaxFunction:
+    function = JaxFunction(
+        objective.fun,
+        objective.args,
+        setup.space,
+        vectorized=objective.vectorized,
+        keyed=objective.keyed,
+        repeats=setup.repeats,
+        sign=setup.sign,
+    )
+    function.check(setup.popsize)
+    if not objective.keyed and (setup.repeats > 1 or setup.reevaluate != "none"):
+        raise TypeError(
+            "repeats and reevaluate are for noisy functions; a compiled one is noisy only if keyed=True gives it a "
+            "random key (or call it in Python, with jit=False)"
         )
-        return total / self._repeats
-
-    def _once(self, given: list, rows: Array, key: Array | None) -> Array:
-        data = iter(given)
-        leaves = [next(data) if is_data else leaf for leaf, is_data in zip(self._leaves, self._is_data, strict=True)]
-        args = (*jax.tree.unflatten(self._structure, leaves), *(() if key is None else (key,)))
-
-        def one(x: Any) -> Array:
-            return jnp.reshape(self._fun(x, *args), ())
-
-        xs = self._space.stacked(rows)
-        values = self._fun(xs, *args) if self._vectorized else jax.vmap(one)(xs)
-        return self._sign * values.astype(rows.dtype)
+    return function
 
 
-def _is_data(leaf: Any) -> bool:
-    """Whether it can be an argument of a compiled program. Long doubles cannot, though JAX traces them."""
-    if isinstance(leaf, np.ndarray | np.floating) and leaf.dtype.kind == "f" and leaf.dtype.itemsize > 8:
-        return False
-    return isinstance(leaf, jax.Array | np.ndarray | float | np.floating)
-
-
-def probe(fun: Callable, args: tuple, x: Any, vectorized: bool, on_error: str) -> tuple[bool, Outcome | None]:
-    """Whether `fun` computes with JAX, and what came of calling it at the solution `x`; None if it was not called.
+def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[bool, Outcome | None]:
+    """Whether a function computes with JAX, and what came of calling it at x0; None if it was not called.
 
     A function that is jitted already is not called: it can only be JAX's. Any other is, with numbers and not while JAX
     is tracing: what it makes on its first call and keeps are then numbers too.
     """
-    if isinstance(fun, Jitted):
+    if isinstance(objective.fun, Jitted):
         return True, None
+    with precision(setup.space.dtype):
+        x: Any = setup.x0.copy()
+        if not setup.space.is_vector:
+            x = setup.space.solution(setup.x0)
+        elif isinstance(x0, jax.Array):
+            x = jnp.asarray(x)
+    there = spaces.of(x0, dtype, compiled=True)[0].dtype  # what fun keeps fits where it is compiled
     try:
-        with warnings.catch_warnings():
+        with precision(there), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Explicitly requested dtype")  # JAX's, where a function of it gets x0
-            value = fun(jax.tree.map(lambda leaf: leaf[None], x) if vectorized else x, *args)
-        found = float(returned(value, 1)[0]) if vectorized else number(value)
+            given = jax.tree.map(lambda leaf: leaf[None], x) if objective.vectorized else x
+            value = objective.fun(given, *objective.args)
+            found = float(returned(value, 1)[0]) if objective.vectorized else number(value)
     except Exception as error:
-        if on_error == "raise":
+        if objective.on_error == "raise":
             raise
         return False, (np.nan, described(error))
     return isinstance(value, jax.Array), (found, None)
-
-
-def check_options(fun: Any, args: Any, on_error: str, batch_size: int | None) -> tuple:
-    """`args` as a tuple; complains about what is not as it must be."""
-    _checks.function("fun", fun)
-    _checks.choice("on_error", on_error, ("raise", "worst"))
-    if batch_size is not None:
-        _checks.integer("batch_size", batch_size, 1)
-    return args if isinstance(args, tuple) else (args,)

@@ -1,45 +1,82 @@
-"""What fixes a run, apart from its objective and its budget: checked once, and written into every checkpoint."""
+"""What fixes a run, apart from its objective and its budget: every option once, with its type, default and check."""
 
+import inspect
 import secrets
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple, get_type_hints
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from .. import _checks, controllers, noise, storage
+from .. import _checks, controllers, noise
 from ..bounds import FARTHEST, Bounds, is_bounded_everywhere, resolve, within
-from ..devices import REPLICATED, Shards
+from ..controllers import Controller
 from ..ga import GA
 from . import space as spaces
-from .space import Space, cast, precision
+from .space import Space, real_values
+from .stopping import LimitOptions, Limits
 
 # Better than the paper's 0.5 and 0.5 on most functions, here and in COCO: docs/why.md, docs/benchmarks.md
 _CONTROLLER, _TRUNCATION = controllers.GESMR(truncation=0.1), 0.2
-REEVALUATE = ("none", "elite", "parents")
-_RESTARTS = np.uint32(2**29)  # the keys of restarts are at (this, number), apart from all places a run draws from
 
 
-@dataclass(frozen=True)
+class SearchOptions(LimitOptions, total=False):
+    """Keyword arguments of `Optimizer`, in its order, and of `minimize`, which explains them."""
+
+    bounds: Any
+    popsize: int | None
+    controller: Any
+    truncation: float | None
+    rng: Any
+    seed: Any
+    init: Any
+    init_std: Any
+    direction: str
+    dtype: Any
+    restarts: int
+    restart_popsize: str
+
+
+class Option(NamedTuple):
+    """An option that is a number or a text, which a checkpoint holds as it is."""
+
+    default: Any
+    check: Callable[[str, Any], Any]  # of its name and what was given: the value, or an error
+
+
+def _option(default: Any, check: Callable, *accepted: Any) -> Any:
+    return field(metadata={"option": Option(default, lambda name, value: check(name, value, *accepted))})
+
+
+def _popsize(name: str, value: Any) -> int:
+    return GA().num_children + 1 if value is None else _checks.integer(name, value, 2, _checks.MOST)
+
+
+def _count(name: str, value: Any, low: int) -> int:
+    return _checks.integer(name, value, low, most=_checks.MOST)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Setup:
+    """Options as they were checked, in the order and under the names in which checkpoints hold them."""
+
     space: Space
     x0: np.ndarray  # f[d]
-    bounds: Bounds | None
-    popsize: int  # N + 1, of the first run
-    controller: Any  # a Controller, or the name of one
-    truncation: float  # the share of members that may become parents
+    popsize: int = _option(None, _popsize)  # N + 1, of the first run
+    controller: Controller | str
+    truncation: float = _option(None, _checks.number, 0.0, 1.0)  # the share of members that may become parents
     seed: int
     init: np.ndarray | None  # f[n, d], members of the first population
     init_values: np.ndarray | None  # f[n], theirs, if they are known; as minimised inside
     init_std: np.ndarray | None  # f[] or f[d]
-    direction: str
-    repeats: int
-    reevaluate: str
-    restarts: int
-    restart_popsize: str
+    bounds: Bounds | None
+    direction: str = _option("minimize", _checks.choice, ("minimize", "maximize"))
+    repeats: int = _option(1, _count, 1)  # evaluations of which a value is the mean
+    reevaluate: str = _option("none", _checks.choice, ("none", "elite", "parents"))
+    restarts: int = _option(0, _checks.integer, 0)
+    restart_popsize: str = _option("keep", _checks.choice, ("keep", "double"))
 
     @property
     def sign(self) -> int:
@@ -49,36 +86,26 @@ class Setup:
         return self.popsize * 2**run if self.restart_popsize == "double" else self.popsize
 
     def ga(self, run: int) -> GA:
-        children = self.members(run) - 1
-        named = isinstance(self.controller, str)
-        controller = controllers.controller(self.controller, children) if named else self.controller
+        children, controller = self.members(run) - 1, self.controller
+        if isinstance(controller, str):
+            controller = controllers.controller(controller, children)
         if is_bounded_everywhere(self.bounds):
             controller = within(controller)
         # A share that is a whole number of parents: it gives that number in any precision
         return GA(controller, children, parents(self.truncation, children) / children, self.bounds)
 
-    def key(self, run: int) -> noise.Key:
-        return _key(np.uint32(self.seed & 0xFFFFFFFF), np.uint32(self.seed >> 32), np.uint32(run))
-
-    def first_population(self, run: int, shards: Shards | None = None) -> tuple[Array, np.ndarray]:
-        """Members `f[N+1, d]` of a run's first population, and which of them have a value already."""
-        given = [] if run else [rows for rows in (self.init, self.x0[None]) if rows is not None]
-        head = np.concatenate(given)[: self.members(run)] if given else np.empty((0, self.space.dim), self.x0.dtype)
-        with precision(self.space.dtype):
-            around, size = (self.x0, self.init_std, self.bounds), (self.members(run), self.space.dtype)
-            if shards is None:
-                population = _draw(self.key(run), head, *around, *size)
-            else:
-                population = _draw_sharded(self.key(run), head, around, *size, shards)
-        known = np.zeros(self.members(run), bool)
-        if run == 0 and self.init_values is not None:
-            known[: len(self.init_values)] = True
-        return population, known
-
     def generation_cost(self, ga: GA) -> int:
         """Evaluations of a generation, at most."""
         again = {"none": 0, "elite": 1, "parents": parents(ga.truncation, ga.num_children) + 1}[self.reevaluate]
         return self.repeats * (ga.num_children + again)
+
+    def check_limits(self, limits: Limits) -> None:
+        """Refuse limits that are too narrow to begin, or that do not say when to restart."""
+        least = self.repeats * self.popsize
+        if limits.maxfun is not None and limits.maxfun < least:
+            raise ValueError(f"maxfun must be at least {least}, the first population, got {limits.maxfun}")
+        if self.restarts and limits.patience is None:
+            raise ValueError("restarts need patience: the generations without a better value after which to restart")
 
 
 def parents(truncation: Any, children: int) -> int:
@@ -86,55 +113,56 @@ def parents(truncation: Any, children: int) -> int:
     return max(1, min(int(float(truncation) * children + 0.5), children))
 
 
-def check(
-    x0: Any,
-    *,
-    bounds: Any = None,
-    popsize: int | None = None,
-    controller: Any = None,
-    truncation: float | None = None,
-    rng: Any = None,
-    seed: Any = None,
-    init: Any = None,
-    init_std: Any = None,
-    direction: str = "minimize",
-    dtype: Any = None,
-    repeats: int = 1,
-    reevaluate: str = "none",
-    restarts: int = 0,
-    restart_popsize: str = "keep",
-    compiled: bool = False,
-) -> Setup:
-    """The setup that arguments of `Optimizer` and `minimize` describe, or an error that names the one at fault."""
-    _checks.choice("direction", direction, ("minimize", "maximize"))
-    space, row = spaces.of(x0, dtype, compiled=compiled)
+_PLAIN: dict[str, Option] = {one.name: one.metadata["option"] for one in fields(Setup) if "option" in one.metadata}
+_LIMITS = [limit.name for limit in fields(Limits)]
+_SEARCH = [name for name in get_type_hints(SearchOptions) if name not in _LIMITS]
+NAMES = {*_SEARCH, *_PLAIN}  # of all that `check` takes beside x0
+
+
+def signature() -> inspect.Signature:
+    """That of `Optimizer.__init__`, as `help` shows it."""
+    hints = get_type_hints(SearchOptions)
+    defaults = {name: option.default for name, option in _PLAIN.items()}
+    first = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", "x0")]
+    first[1] = first[1].replace(annotation=Any)
+    given = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=hints[name])
+        for name in (*_SEARCH, *_LIMITS)
+    ]
+    return inspect.Signature([*first, *given])
+
+
+def split(options: Any) -> tuple[dict[str, Any], Limits]:
+    """Keyword arguments as those of `check` and as limits."""
+    search = {name: value for name, value in options.items() if name in NAMES}
+    return search, Limits(**{name: value for name, value in options.items() if name in _LIMITS})
+
+
+def check(x0: Any, given: dict[str, Any], *, compiled: bool = False) -> Setup:
+    """The setup that options of `Optimizer` and `minimize` describe, or an error that names the one at fault.
+
+    For an objective that is `compiled` x0 has another precision, if no dtype is given.
+    """
+    controller, init_std = given.get("controller"), given.get("init_std")
+    plain = {name: given.get(name, option.default) for name, option in _PLAIN.items()}
+    if plain["truncation"] is None:
+        plain["truncation"] = _TRUNCATION if controller is None else GA().truncation
+    plain = {name: _PLAIN[name].check(name, value) for name, value in plain.items()}
+    space, row = spaces.of(x0, given.get("dtype"), compiled=compiled)
     std = None if init_std is None else _init_std(init_std, space)
     unit = 1.0 if std is None or std.ndim == 0 else std
-    resolved = resolve(bounds, space.dim, space.flatten, space.dtype, unit, space.wide)
-    popsize = GA().num_children + 1 if popsize is None else _checks.integer("popsize", popsize, 2, _checks.MOST)
-    if truncation is None:
-        truncation = _TRUNCATION if controller is None else GA().truncation
-    controller = _CONTROLLER if controller is None else controller
-    members, values = _init(init, space, popsize, -1 if direction == "maximize" else 1)
-    _inside("x0", row[None], resolved, space)
-    if members is not None:
-        _inside("init", members, resolved, space)
+    bounds = resolve(given.get("bounds"), space.dim, space.flatten, space.dtype, unit, space.wide)
+    members, values = _init(given.get("init"), space, plain["popsize"], -1 if plain["direction"] == "maximize" else 1)
     setup = Setup(
         space=space,
-        x0=_snapped(row, resolved),
-        bounds=resolved,
-        popsize=popsize,
-        controller=controller,
-        truncation=_checks.number("truncation", truncation, 0.0, 1.0),
-        seed=_seed(rng, seed),
-        init=None if members is None else _snapped(members, resolved),
+        x0=_inside("x0", row[None], bounds, space)[0],
+        bounds=bounds,
+        controller=_CONTROLLER if controller is None else controller,
+        seed=seed_of(given.get("rng"), given.get("seed")),
+        init=None if members is None else _inside("init", members, bounds, space),
         init_values=values,
         init_std=std,
-        direction=direction,
-        repeats=_checks.integer("repeats", repeats, 1, most=_checks.MOST),
-        reevaluate=_checks.choice("reevaluate", reevaluate, REEVALUATE),
-        restarts=_checks.integer("restarts", restarts, 0),
-        restart_popsize=_checks.choice("restart_popsize", restart_popsize, ("keep", "double")),
+        **plain,
     )
     ga = setup.ga(0)  # complains about the controller
     word = jax.ShapeDtypeStruct((), jnp.uint32)
@@ -142,57 +170,7 @@ def check(
     return setup
 
 
-@jax.jit
-def _key(low: Array, high: Array, run: Array) -> noise.Key:
-    """The key of a run: that of the seed, as `noise.key` makes it, and below it those of the restarts."""
-    key = noise.fold_in(noise.Key(jnp.uint32(0), jnp.uint32(0)), low, high)
-    below = noise.fold_in(key, _RESTARTS, run)
-    return noise.Key(*(jnp.where(run == 0, first, other) for first, other in zip(key, below, strict=True)))
-
-
-def _rows(
-    key: noise.Key,
-    head: Array,
-    x0: Array,
-    std: Array | None,
-    bounds: Bounds | None,
-    members: int,
-    dtype: str,
-    start: Any = 0,
-) -> Array:
-    """`head` and draws around x0, or over the range of a variable that has one and no spread was asked for.
-
-    `start` is the number of the first variable, where these are only some.
-    """
-    keys = noise.fold_in(key, jnp.arange(members), noise.BEFORE_THE_FIRST_GENERATION)
-    words = noise.bits(keys, x0.shape[0], start)
-    spread = jnp.asarray(1.0 if std is None else std, x0.dtype)
-    population = (x0 + spread * noise.normal(words)).astype(x0.dtype)
-    if bounds is not None:
-        span = bounds.high - bounds.low
-        if std is None:
-            anywhere = bounds.low + jnp.where(jnp.isfinite(span), span, 0) * noise.uniform(words)
-            population = jnp.where(jnp.isfinite(span), anywhere.astype(x0.dtype), population)
-        population = bounds.repair(population)
-    population = storage.rounded(population, dtype, keys, start)
-    return population.at[: head.shape[0]].set(head.astype(dtype))
-
-
-_draw = partial(jax.jit, static_argnums=(5, 6))(_rows)
-
-
-def _draw_sharded(key: noise.Key, head: np.ndarray, around: tuple, members: int, dtype: str, shards: Shards) -> Array:
-    """`_rows` on many devices, of the variables that each holds."""
-
-    def part(key: noise.Key, head: Array, around: tuple) -> Array:
-        x0, std, bounds = around
-        return _rows(key, head, x0, std, bounds, members, dtype, shards.genes.first)
-
-    draw = jax.jit(shards.map(part, (REPLICATED, shards.by_gene, shards.per_gene(around)), shards.by_gene))
-    return draw(shards.replicate(key), shards.shard(head), shards.shard_genes(around))
-
-
-def _seed(rng: Any, seed: Any) -> int:
+def seed_of(rng: Any = None, seed: Any = None) -> int:
     """A number from 0 to 2⁶⁴ − 1 from which everything can be repeated."""
     if rng is not None and seed is not None:
         raise ValueError("rng and seed are two names of one argument: give one of them")
@@ -247,22 +225,10 @@ def _init(init: Any, space: Space, popsize: int, sign: int) -> tuple[np.ndarray 
     return rows, None if values is None else sign * real_values("init's values", values, len(rows), space.wide)
 
 
-def real_values(name: str, values: Any, n: int, dtype: str) -> np.ndarray:
-    """`values` as `f[n]`; what is not finite, or beyond `dtype`, is left or becomes infinite."""
-    array = _checks.array(name, values, f"{n} real numbers")
-    if jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.kind != "f":
-        array = array.astype(np.float32)  # bfloat16 and the like
-    if array.dtype.kind not in "iuf":
-        raise TypeError(f"{name} must be {n} real numbers, got dtype {array.dtype}")
-    if array.shape != (n,):
-        raise ValueError(f"{name} must have shape ({n},), one value per candidate, got {array.shape}")
-    return cast(array, dtype)
-
-
-def _inside(name: str, rows: np.ndarray, bounds: Bounds | None, space: Space) -> None:
-    """Refuse what is outside, but for rounding to the population's precision."""
+def _inside(name: str, rows: np.ndarray, bounds: Bounds | None, space: Space) -> np.ndarray:
+    """`rows` inside the bounds; refuses what is outside by more than rounding to the population's precision."""
     if bounds is None:
-        return
+        return rows
     low, high = np.asarray(bounds.low), np.asarray(bounds.high)
     with np.errstate(over="ignore"):
         below, above = (
@@ -274,7 +240,4 @@ def _inside(name: str, rows: np.ndarray, bounds: Bounds | None, space: Space) ->
         row, gene = (int(i) for i in np.argwhere(outside)[0])
         where = f"variable {gene}" if name == "x0" else f"variable {gene} of solution {row}"
         raise ValueError(f"{name} must be within bounds [{low[gene]}, {high[gene]}], got {rows[row, gene]} in {where}")
-
-
-def _snapped(rows: np.ndarray, bounds: Bounds | None) -> np.ndarray:
-    return rows if bounds is None else np.clip(rows, bounds.low, bounds.high)
+    return np.clip(rows, bounds.low, bounds.high)

@@ -146,6 +146,18 @@ def cast(array: np.ndarray, dtype: Any) -> np.ndarray:
         return array.astype(dtype)
 
 
+def real_values(name: str, values: Any, n: int, dtype: str) -> np.ndarray:
+    """`values` as `f[n]`; what is not finite, or beyond `dtype`, is left or becomes infinite."""
+    array = _checks.array(name, values, f"{n} real numbers")
+    if jnp.issubdtype(array.dtype, jnp.floating) and array.dtype.kind != "f":
+        array = array.astype(np.float32)  # bfloat16 and the like
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be {n} real numbers, got dtype {array.dtype}")
+    if array.shape != (n,):
+        raise ValueError(f"{name} must have shape ({n},), one value per candidate, got {array.shape}")
+    return cast(array, dtype)
+
+
 def _as_vector(x0: Any) -> np.ndarray | None:
     """`x0` as `f[d]`, or None if it is a pytree."""
     if isinstance(x0, list | tuple) and x0 and all(isinstance(x, _SCALARS) for x in x0):
