@@ -125,7 +125,7 @@ def test_reproduce_ends_in_tables_figures_verdicts_and_a_report(home):
     for group in STUDIES["functions"].jobs(wanted, 10**12):
         first = group.specs[0]
         if first.kind == "run":
-            _, arrays = made_up_group(group.methods, first.function, first.dim, len(group.pairs))
+            _, arrays = made_up_group(group.methods, first.function, first.dim, len(group.lanes))
             store.write(group.specs, arrays, {"label": group.label})
         else:
             store.write(group.specs, {"seconds": np.ones((1, 9, 2))}, {"label": group.label})

@@ -226,7 +226,7 @@ def test_a_cost_that_does_not_fit_is_left_out(monkeypatch, programs):
     arrays = run_group(group, programs)
     assert np.isnan(arrays["seconds"]).all()
     assert np.isnan(arrays["bytes"]).all()
-    results = load([StoredJob((as_json(group.spec),), {}, arrays)])
+    results = load([StoredJob((as_json(group.one),), {}, arrays)])
     assert ("CMA-ES", 1000, "not run", "needs 0.1 GiB") in tables(results)[0].rows
 
 

@@ -1,28 +1,31 @@
-"""The paper's experiments as data: each study is a deterministic generator of run specifications."""
+"""The paper's experiments. A study NAME is a folder: `NAME/runs.py` with `STUDY` and `NAME/show.py` with `VIEW`."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ..run.specs import Job, Program, Selection, Spec, Study, as_json, content_hash
-from .cmaes.runs import CmaesStudy
-from .control.runs import ControlStudy
-from .functions.runs import FunctionsStudy
-from .groups.runs import GroupsStudy
-from .images.runs import ImagesStudy
-from .landscape.runs import LandscapeStudy
-from .mutations.runs import MutationsStudy
-from .sensitivity.runs import SensitivityStudy
-from .theorem.runs import TheoremStudy
 
-_ALL: tuple[Study, ...] = (
-    FunctionsStudy(),
-    MutationsStudy(),
-    LandscapeStudy(),
-    TheoremStudy(),
-    GroupsStudy(),
-    SensitivityStudy(),
-    CmaesStudy(),
-    ImagesStudy(),
-    ControlStudy(),
+if TYPE_CHECKING:
+    from ..show.view import View
+
+NAMES = (
+    "functions",
+    "mutations",
+    "landscape",
+    "theorem",
+    "groups",
+    "sensitivity",
+    "cmaes",
+    "images",
+    "control",
 )
 
-STUDIES: dict[str, Study] = {study.name: study for study in _ALL}
+STUDIES: dict[str, Study] = {name: import_module(f"{__name__}.{name}.runs").STUDY for name in NAMES}
 
-__all__ = ["STUDIES", "Job", "Program", "Selection", "Spec", "Study", "as_json", "content_hash"]
+
+def view_of(name: str) -> "View":
+    """What shows a study. It is imported when it is asked for: to run one must not wait for plotting."""
+    return import_module(f"{__name__}.{name}.show").VIEW
+
+
+__all__ = ["STUDIES", "Job", "Program", "Selection", "Spec", "Study", "as_json", "content_hash", "view_of"]

@@ -300,3 +300,6 @@ class CostJob(Job[Cost]):
             seconds = self._turns(partial(run_generations, begin(), evaluate, self.one.generations), tick)
             peak = traced_memory(begin, evaluate)
         return seconds, float(peak + (8 * EIGH_MATRICES * dim**2 if self.one.method == "CMA-ES" else 0))
+
+
+STUDY = CmaesStudy()

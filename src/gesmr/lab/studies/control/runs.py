@@ -192,3 +192,6 @@ class ControlJob(BatchJob[ControlRun]):
             "best": best.astype(np.float32),
             "held_out": np.array([held_out(policy) for policy in best], np.float32),
         }
+
+
+STUDY = ControlStudy()

@@ -188,3 +188,6 @@ class CostJob(Job[Cost]):
 def _memory_per_lane(dim: int, populations: int) -> int:
     """Bytes, roughly: two buffers of the population and what evaluating it needs."""
     return 4 * 4 * (NUM_CHILDREN + 1) * dim * populations
+
+
+STUDY = FunctionsStudy()

@@ -78,3 +78,6 @@ class GroupsStudy(Study[GroupsRun]):
 
     def jobs(self, specs: Sequence[GroupsRun], memory: int) -> Sequence[Job]:
         return sweep_jobs(specs, memory)
+
+
+STUDY = GroupsStudy()

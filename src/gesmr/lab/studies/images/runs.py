@@ -251,3 +251,6 @@ def _training_data(dataset: str, number: int, keys: Any, pixels: str) -> Data:
     runs = [noise.Key(*pair) for pair in zip(*keys, strict=True)]
     problems = [problem_of(data, images=number, key=key, pixels=pixels) for key in runs]
     return Data(jnp.stack([p.images for p in problems]), jnp.stack([p.labels for p in problems]))
+
+
+STUDY = ImagesStudy()

@@ -138,3 +138,6 @@ def _lanes(panel: Panel, memory: int) -> int:
     per_lane = (1 + 2 * panel.group) * panel.dim
     genes = min(2**22 if jax.default_backend() == "cpu" else 2**27, memory // 32)
     return max(1, min(genes // per_lane, panel.points * panel.num_rates))
+
+
+STUDY = LandscapeStudy()

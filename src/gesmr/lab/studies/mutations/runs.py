@@ -90,3 +90,6 @@ class MutationsJob(Job[Mutations]):
         mutants, changes = mutate(np.int32(index), point, rates, keys)
         tick(self.work)
         return {"mutants": np.asarray(mutants)[None, :, : spec.shown], "changes": np.asarray(changes)[None]}
+
+
+STUDY = MutationsStudy()

@@ -81,3 +81,6 @@ class SensitivityStudy(Study[SensitivityRun]):
 
     def jobs(self, specs: Sequence[SensitivityRun], memory: int) -> Sequence[Job]:
         return sweep_jobs(specs, memory)
+
+
+STUDY = SensitivityStudy()

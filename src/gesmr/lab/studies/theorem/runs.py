@@ -283,3 +283,6 @@ _KEY = noise.Key(shape(dtype=jnp.uint32), shape(dtype=jnp.uint32))
 def _key(spec: Spec) -> noise.Key:
     """Every specification has its own noise."""
     return jax.device_get(noise.key(int(content_hash(as_json(spec))[:16], 16)))
+
+
+STUDY = TheoremStudy()

@@ -6,42 +6,82 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ..optimize import archive
-from ..optimize.loggers import JSONLines
-from ..optimize.loop import Checkpoint
-from ..optimize.minimize import minimize as minimize_function
-from ..workers import Crew, Pool, Ray, WorkerError, crew_of, from_worker
-from .errors import LabError
-from .loading import working_directory_importable
+from ...optimize import archive
+from ...optimize.loggers import JSONLines
+from ...optimize.loop import Checkpoint
+from ...optimize.minimize import minimize
+from ...workers import Crew, Pool, Ray, WorkerError, crew_of, from_worker
+from ..errors import LabError
+from ..loading import load_callable, working_directory_importable
+from .command import app, command
 
 _PLAIN_SECONDS = 5.0  # between lines where there is no terminal
 
 
 @dataclass(frozen=True)
+class Passed:
+    """Options of `gesmr.minimize` that are passed on as they are."""
+
+    init_std: Annotated[float | None, typer.Option(help="Spread of the first population around x0.")] = None
+    popsize: Annotated[int | None, typer.Option(help="Members of the population.")] = None
+    controller: Annotated[str | None, typer.Option(help="How the rate is chosen: GESMR, SAMR, 15MR …")] = None
+    truncation: Annotated[float | None, typer.Option(help="The share of members that may become parents.")] = None
+    maxiter: Annotated[int | None, typer.Option(help="Generations.")] = None
+    maxfun: Annotated[int | None, typer.Option(help="Evaluations, never exceeded.")] = None
+    maxtime: Annotated[float | None, typer.Option(help="Seconds.")] = None
+    target: Annotated[float | None, typer.Option(help="A value that is good enough.")] = None
+    patience: Annotated[int | None, typer.Option(help="Generations without a better value.")] = None
+    vectorized: Annotated[
+        bool, typer.Option("--vectorized", help="The function takes all candidates, one per row, to all values.")
+    ] = False
+    restarts: Annotated[int, typer.Option(help="How often to begin anew when patience has run out.")] = 0
+    on_error: Annotated[str, typer.Option(help="What an exception is: raise, or worst for the worst value.")] = "raise"
+
+
+@dataclass(frozen=True)
 class Request:
-    """What was asked for on the command line, as it was written there."""
+    """What else was asked for, as it was written on the command line."""
 
-    dim: int
-    bounds: str | None
-    x0: str | None
-    seed: int | None
-    checkpoint: Path | None
-    every: int | None
-    resume: bool
-    log: Path | None
-    workers: str | None
-    timeout: float | None
+    dim: Annotated[int, typer.Option(min=1, help="How many variables it has.")]
+    bounds: Annotated[str | None, typer.Option(help="Of all variables, as in -5,5 or 0,inf.")] = None
+    x0: Annotated[str | None, typer.Option(help="A number for all variables, or a .npy file; default: drawn.")] = None
+    seed: Annotated[int | None, typer.Option(help="Repeats a run.")] = None
+    maximize: Annotated[bool, typer.Option("--maximize", help="Higher is better.")] = False
+    workers: Annotated[
+        str | None, typer.Option(help="A number of processes (-1: all CPUs), ray, or the address of a Ray cluster.")
+    ] = None
+    timeout: Annotated[float | None, typer.Option(help="Seconds a candidate may take, with --workers.")] = None
+    checkpoint: Annotated[Path | None, typer.Option(help="Keep the run here.", metavar="FILE")] = None
+    every: Annotated[int | None, typer.Option(help="Generations between checkpoints; default: 10 s.")] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")] = False
+    log: Annotated[Path | None, typer.Option(help="Add a line of JSON for every generation.", metavar="FILE")] = None
 
 
-def minimize(fun: Callable, request: Request, console: Console, options: dict[str, Any], maximize: bool) -> Any:
+@command(app, "minimize")
+def minimize_function(
+    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="From a vector to a number.")],
+    request: Request,
+    passed: Passed,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Minimise a function of yours. What is printed goes to standard output, progress to standard error."""
+    result = _minimize(load_callable(objective), request, Console(stderr=True), asdict(passed))
+    print(_json(result) if as_json else _text(result))
+    code = 130 if "interrupted" in result.stop else 1 if "nonfinite" in result.stop else 0
+    if code:
+        raise typer.Exit(code)
+
+
+def _minimize(fun: Callable, request: Request, console: Console, options: dict[str, Any]) -> Any:
     """The result of `gesmr.minimize`. What is wrong with the request ends in LabError, not so errors of `fun`."""
     try:
         if request.checkpoint is None and (request.resume or request.every is not None):
@@ -54,12 +94,12 @@ def minimize(fun: Callable, request: Request, console: Console, options: dict[st
         show = _display(console, options)
         callbacks = [show, *([] if request.log is None else [JSONLines(request.log)])]
         with working_directory_importable(), show:
-            return minimize_function(
+            return minimize(
                 fun,
                 _x0(request, bounds, seed, options["init_std"]),
                 bounds=bounds,
                 rng=seed,
-                direction="maximize" if maximize else "minimize",
+                direction="maximize" if request.maximize else "minimize",
                 callback=callbacks,
                 checkpoint=kept,
                 resume=request.resume,
@@ -72,7 +112,7 @@ def minimize(fun: Callable, request: Request, console: Console, options: dict[st
         raise LabError(str(error)) from error
 
 
-def as_text(result: Any) -> str:
+def _text(result: Any) -> str:
     shown = ", ".join(f"{value:.6g}" for value in result.x[:6]) + (", …" if len(result.x) > 6 else "")
     lines = [
         result.message,
@@ -88,7 +128,7 @@ def as_text(result: Any) -> str:
     return "\n".join(lines)
 
 
-def as_json(result: Any) -> str:
+def _json(result: Any) -> str:
     names = ("fun", "success", "status", "message", "nit", "nfev", "stop", "restarts", "errors", "seconds", "seed",
              "path", "versions")  # fmt: skip
     plain = {"x": result.x.tolist(), "mutation_rates": result.mutation_rates.tolist()}
@@ -96,10 +136,6 @@ def as_json(result: Any) -> str:
     if not math.isfinite(plain["fun"]):
         plain["fun"] = None
     return json.dumps(plain, allow_nan=False)
-
-
-def exit_code(result: Any) -> int:
-    return 130 if "interrupted" in result.stop else 1 if "nonfinite" in result.stop else 0
 
 
 def _seed(request: Request) -> int:

@@ -1,0 +1,5 @@
+"""`python -m gesmr`."""
+
+from .lab.cli import app
+
+app()

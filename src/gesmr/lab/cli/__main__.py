@@ -1,0 +1,5 @@
+"""`python -m gesmr.lab.cli`."""
+
+from . import app
+
+app()
