@@ -12,14 +12,15 @@ REQUIRES := import sys; sys.exit(sys.version_info < (3, 11) and "gesmr needs Pyt
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 CHOSEN := $(if $(PYTHON),$(VENV)/.python$(shell $(PYTHON) -c '$(VERSION)'))
 
-.PHONY: setup quick test test-all style check reproduce reproduction-page bench coco format clean help
+.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco format clean help
 
 help:
 	@echo "make setup      a virtual environment with everything the other targets need"
 	@echo "make reproduce  the main job: the paper's main study in small, with tables, claims, figures and a report"
 	@echo "make quick      while working: format, lint, and the first case of every test that is fast (90 s on two cores)"
-	@echo "make test       before a change goes in: format, lint, types, tests (under 10 minutes on two cores)"
+	@echo "make test       what a change must pass: format, lint, types, tests (under 10 minutes on two cores)"
 	@echo "make test-all   the same, with the long statistical tests"
+	@echo "make durations  measure which tests are fast, for make quick"
 	@echo "make reproduction-page  docs/reproduction.md from the numbers in results/"
 	@echo "make bench      speed and memory beside evosax, pycma and nevergrad, into benchmarks/README.md"
 	@echo "make coco       COCO's functions beside pycma, scipy and evosax, into docs/benchmarks.md: over an hour of CPU; JOBS=16"
@@ -56,7 +57,11 @@ check: style
 	$(BIN)/pyright
 
 quick: style
-	$(BIN)/python -m pytest -n 2 --dist worksteal --quick
+	$(BIN)/python -m pytest -n 2 --dist worksteal --quick --durations 5 --durations-min 5
+
+# Which tests --quick leaves out, by the processor time they take. One process: others would take time from it.
+durations: $(DEV)
+	$(BIN)/python -m pytest --record-durations
 
 test: check
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"

@@ -9,6 +9,8 @@ import pytest
 from helpers.runs import CONTROLLERS
 from helpers.samples import sample  # noqa: F401 - a fixture
 
+pytest_plugins = ["helpers.quick"]
+
 
 @pytest.fixture(params=CONTROLLERS)
 def controller(request):

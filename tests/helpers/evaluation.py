@@ -9,6 +9,7 @@ import numpy as np
 import gesmr
 from gesmr.optimize import space
 from gesmr.optimize.called import PlainValues
+from gesmr.optimize.options import Objective
 
 from . import ROOT
 from .misbehaving import BAD, sphere
@@ -22,7 +23,7 @@ def values(
     workers: Any, fun: Any, *args: Any, rows: np.ndarray = ROWS, **options: Any
 ) -> tuple[PlainValues, np.ndarray]:
     """What evaluates, and the values of candidates."""
-    by = PlainValues(fun, args, space.of(rows[0])[0], workers=workers, **options)
+    by = PlainValues(Objective(fun, args, workers=workers, **options), space.of(rows[0])[0])
     return by, by(rows)
 
 

@@ -7,11 +7,11 @@ from gesmr.problems import functions
 
 # One of each kind, for N = 12: K that divides N, K that does not, and as many groups as children.
 CONTROLLERS = {
+    "GESMR": gesmr.GESMR(groups=4),  # the first, which is the one of `pytest --quick`
     "FMR": gesmr.controller("FMR"),
     "15MR": gesmr.controller("15MR"),
     "UCB/3": gesmr.controller("UCB/3"),
     "SAMR": gesmr.controller("SAMR"),
-    "GESMR": gesmr.GESMR(groups=4),
     "GESMR uneven": gesmr.GESMR(groups=5),
     "GESMR a group each": gesmr.GESMR(groups=12),
     "GESMR-AVG": gesmr.GESMR(groups=4, score="mean"),
