@@ -44,7 +44,8 @@ $(DEV): pyproject.toml $(CHOSEN)
 $(LAB): pyproject.toml $(CHOSEN)
 	$(call install,$(VENV),".[lab]",$@)
 
-$(VENV)/.python%: ; @# missing where the environment has another interpreter
+# Missing where the environment has another interpreter: the two above are then made anew.
+$(CHOSEN): ;
 
 $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	$(call install,$(BENCH_VENV),".[lab]" -r benchmarks/requirements.txt,$@)
