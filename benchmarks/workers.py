@@ -25,6 +25,7 @@ import gesmr
 from gesmr import _ray
 from gesmr.optimize import space
 from gesmr.optimize.called import PlainValues
+from gesmr.optimize.options import Objective
 
 TABLE = "workers"
 CANDIDATES, DIM = 100, 10
@@ -88,7 +89,7 @@ def seconds(call: Callable[[np.ndarray], Any], rows: np.ndarray) -> float:
 
 
 def values(workers: Any, fun: Callable, *args: Any, dim: int = DIM) -> PlainValues:
-    return PlainValues(fun, args, space.of(np.zeros(dim))[0], workers=workers)
+    return PlainValues(Objective(fun, args, workers=workers), space.of(np.zeros(dim))[0])
 
 
 def in_turn(calls: dict[str, Callable], rows: np.ndarray, repeats: int) -> dict[str, list[float]]:

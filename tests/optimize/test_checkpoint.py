@@ -20,7 +20,7 @@ import pytest
 
 import gesmr
 from gesmr.optimize import archive
-from gesmr.optimize.described import written
+from gesmr.optimize.checkpoint import written
 from gesmr.optimize.options import check
 from helpers.optimizing import (
     SMALL,

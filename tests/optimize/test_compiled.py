@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gesmr
-from gesmr.optimize import chunks
+from gesmr.optimize import compiled
 from helpers.compilations import count_compilations
 
 START = jnp.zeros(3)
@@ -167,7 +167,7 @@ def test_memory_does_not_grow_with_calls():
         if i % 20 == 19:
             gc.collect()
             sizes.append(process.memory_info().rss / 2**20)
-    info = chunks._kept.cache_info()
+    info = compiled._kept.cache_info()
     assert info.maxsize is not None
     assert info.currsize <= info.maxsize <= 16
     assert sizes[-1] - sizes[3] < 40, sizes  # MiB, over 120 calls that compile 24 programs

@@ -18,6 +18,7 @@ import pytest
 import gesmr
 from gesmr.optimize import space
 from gesmr.optimize.called import PlainValues
+from gesmr.optimize.options import Objective
 from gesmr.workers import Pool, crew
 from helpers import TESTS, misbehaving
 from helpers.evaluation import INNOCENT, ROWS, SPHERES, assert_same, lines_to_copy, minimize, values
@@ -243,7 +244,7 @@ def test_what_cannot_be_sent_is_said_before_anything_is_started():
 
 
 def test_what_cannot_be_loaded_is_said_before_any_work(pool):
-    by = PlainValues(misbehaving.Unloadable(), (), space.of(ROWS[0])[0], workers=pool)
+    by = PlainValues(Objective(misbehaving.Unloadable(), workers=pool), space.of(ROWS[0])[0])
     for _ in range(2):
         with pytest.raises(gesmr.WorkerError, match="a worker cannot load fun: ImportError: not here"):
             by(ROWS)

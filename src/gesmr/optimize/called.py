@@ -9,7 +9,9 @@ import numpy as np
 
 from .. import _checks
 from ..generation import Values
-from ..workers import crew_of, described, is_serial, map_of, sendable
+from ..workers import crew_of, map_of
+from ..workers.sending import described, sendable
+from .options import Objective
 from .phases import Told
 from .run import Run
 from .space import Space, cast, real_values
@@ -22,31 +24,23 @@ class PlainValues:
 
     def __init__(
         self,
-        fun: Callable,
-        args: tuple,
+        objective: Objective,
         space: Space,
         *,
-        vectorized: bool = False,
-        workers: Any = None,
-        batch_size: int | None = None,
-        on_error: str = "raise",
         repeats: int = 1,
-        known: tuple[np.ndarray, Outcome] | None = None,
-        why: str = "",
+        known: tuple[np.ndarray, Outcome] | None = None,  # a row for which it has been called already
+        why: str = "",  # it is not compiled, for the result
     ):
-        self._crew = crew_of(workers)
-        if vectorized and not is_serial(workers):
-            raise ValueError("workers and vectorized exclude each other: fun gets the whole population at once")
-        self._call = _Call(fun, args, space, on_error)
+        self._objective, self._repeats, self._known = objective, repeats, known
+        self._call = _Call(objective.fun, objective.args, space, objective.on_error)
+        self._crew = crew_of(objective.workers)
         if self._crew is None:
-            self._map = map_of(workers)
+            self._map = map_of(objective.workers)
         else:
-            self._objective = self._crew.pack(self._call)
-        self._space, self._vectorized, self._batch_size, self._repeats = space, vectorized, batch_size, repeats
-        self._known = known  # a row for which fun has been called already
+            self._packed = self._crew.pack(self._call)
         self.errors, self.first_error = 0, None
-        where = "vectorized" if vectorized else f"{self._crew}" if self._crew else "mapped"
-        how = "python" if is_serial(workers) and not vectorized else f"python, {where}"
+        where = "vectorized" if objective.vectorized else f"{self._crew}" if self._crew else "mapped"
+        how = "python" if objective.is_serial and not objective.vectorized else f"python, {where}"
         self.path = f"{how} ({why})" if why else how
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
@@ -70,12 +64,12 @@ class PlainValues:
             self._known = None
             self._note([error] if error is not None and len(at) else [])
         wanted = rows if missing.all() else rows[missing]
-        values[missing] = self._in_batches(wanted) if self._vectorized else self._one_by_one(wanted)
+        values[missing] = self._in_batches(wanted) if self._objective.vectorized else self._one_by_one(wanted)
         return values
 
     def _one_by_one(self, rows: np.ndarray) -> np.ndarray:
         if self._crew is not None:
-            found = self._crew.evaluate(self._objective, rows, forgiving=self._call.on_error == "worst")
+            found = self._crew.evaluate(self._packed, rows, forgiving=self._call.on_error == "worst")
             self._note([found.errors[row] for row in sorted(found.errors)])
             return found.values
         outcomes = list(self._map(self._call, rows))
@@ -85,7 +79,7 @@ class PlainValues:
         return np.array([value for value, _ in outcomes], np.float64)
 
     def _in_batches(self, rows: np.ndarray) -> np.ndarray:
-        size = self._batch_size or max(len(rows), 1)
+        size = self._objective.batch_size or max(len(rows), 1)
         parts = [self._call.many(rows[start : start + size]) for start in range(0, len(rows), size)]
         for values, error in parts:
             self._note([error] * len(values) if error is not None else [])
@@ -99,7 +93,7 @@ class PlainValues:
 class CalledStep:
     """One generation at a time, evaluated in Python."""
 
-    short = False
+    short = False  # whether it ends soon, so that Ctrl-C can wait for it
 
     def __init__(self, run: Run, values: PlainValues):
         self._run, self._values = run, values
@@ -118,6 +112,7 @@ class CalledStep:
         run.accept(Values(children, parents, elite), run.setup.repeats * (len(rows) + again))  # type: ignore[arg-type]
 
     def value(self, row: np.ndarray) -> float:
+        """The objective at a solution, as minimised inside. It is not counted."""
         return float(self._internal(row[None])[0])
 
     def _again(self) -> tuple[np.ndarray | None, np.ndarray | None, int]:
@@ -178,10 +173,7 @@ def number(value: Any) -> float:
     if isinstance(value, float):
         return value
     array = _checks.array("what fun returns", value, "one real number")
-    if array.size != 1 or isinstance(value, bool) or not (array.dtype.kind in "iuf" or _is_float(array.dtype)):
+    real = array.dtype.kind in "iuf" or jnp.issubdtype(array.dtype, jnp.floating)  # bfloat16 and the like
+    if array.size != 1 or isinstance(value, bool) or not real:
         raise TypeError(f"fun must return one real number, got {_checks.described(value)}")
     return float(array.reshape(()))
-
-
-def _is_float(dtype: Any) -> bool:
-    return jnp.issubdtype(dtype, jnp.floating)  # bfloat16 and the like

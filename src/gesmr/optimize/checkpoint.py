@@ -11,21 +11,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import _provenance
+from .. import _provenance, controllers
+from ..bounds import Bounds
 from ..devices import Shards, is_first
 from ..ga import GA, Proposal, State
 from ..generation import Values
 from ..noise import Key
-from . import archive, exact, phases, start
+from . import archive, exact, options, phases
 from .archive import CheckpointError, Content
-from .described import rebuilt, written
 from .options import Setup
-from .phases import Before, Ran, Told
+from .phases import Before, First, Ran, Told
 from .run import Record, Run
-from .space import precision
-from .start import First
+from .space import Space, precision
 from .stopping import Limits, Progress
 
+_ARRAYS, _SIDES = (np.ndarray, np.ndarray | None), ("low", "high", "unit")
 _SAME = ("gesmr", "jax", "platform", "device", "compiler")  # what must not differ for a run to go on exactly
 _HISTORY = {"elite": "float64", "log_rate": "float64", "evaluations": "int64"}
 
@@ -45,7 +45,7 @@ def load(path: Path, x0: Any, controller: Any, limits: dict[str, Any]) -> Run:
         raise TypeError(f"load takes {', '.join(known)} to replace those of the file, got {sorted(unknown)[0]}")
     with _understood(path):
         _check_sizes(meta, arrays)
-        setup, there = rebuilt(meta["setup"], arrays, x0, controller), Limits(**meta["limits"])
+        setup, there = _rebuilt(meta["setup"], arrays, x0, controller), Limits(**meta["limits"])
         setup.check_limits(there)
     return resumed(setup, dataclasses.replace(there, **limits), (meta, arrays), path)
 
@@ -131,7 +131,7 @@ def snapshot(run: Run) -> Content:
 def _parts(setup: Setup, meta: dict[str, Any], arrays: "_Arrays", shards: Shards | None) -> dict[str, Any]:
     """What a checkpoint says of a run of this setup: phase, progress, record, champion, whether it has warned."""
     space, progress, record = setup.space, _progress(meta["progress"]), Record()
-    ga, key, members = setup.ga(progress.run), start.key(setup, progress.run), setup.members(progress.run)
+    ga, key, members = setup.ga(progress.run), phases.key(setup, progress.run), setup.members(progress.run)
     rows = _population(arrays, setup, members)
     population = jnp.asarray(rows) if shards is None else shards.shard(rows)
     record.add(*(arrays.get(f"history.{name}", (progress.nit,), kind) for name, kind in _HISTORY.items()))
@@ -215,6 +215,78 @@ def _check_sizes(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     doubled = 2 ** min(run, 64) if setup["restart_popsize"] == "double" else 1
     if arrays["population"].shape != (setup["popsize"] * doubled, setup["variables"]):
         raise CheckpointError(f"a checkpoint must hold its population, got {list(arrays['population'].shape)}")
+
+
+# setups as JSON and arrays
+
+
+def written(setup: Setup) -> Content:
+    """A setup as JSON and arrays: every field, as its type says."""
+    plain, arrays = {}, {}
+    for field in dataclasses.fields(setup):
+        name, value = field.name, getattr(setup, field.name)
+        if isinstance(value, Space):
+            plain |= _described_space(value)
+        elif field.type in _ARRAYS:
+            arrays[name] = value
+        elif field.type == Bounds | None:
+            plain[name] = None if value is None else value.handling
+            arrays |= {side: getattr(value, side, None) for side in _SIDES}
+        elif isinstance(value, int | float | str):
+            plain[name] = value
+        else:
+            plain[name] = _described(value)
+    return plain, {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+
+
+def _rebuilt(plain: dict[str, Any], arrays: dict[str, np.ndarray], x0: Any, controller: Any) -> Setup:
+    """The setup that a checkpoint describes."""
+    if plain["structure"] is not None and x0 is None:
+        raise CheckpointError(f"x0 was a pytree, {plain['structure'][0]}: give one of that structure as x0")
+    row = arrays["setup.x0"]
+    controller = plain["controller"] if controller is None else controller
+    fields = dataclasses.fields(Setup)
+    given = {field.name: plain[field.name] for field in fields if field.type in (int, float, str)}
+    given |= {"dtype": plain["dtype"], "controller": _controller(controller)}
+    fresh = options.check(row if plain["structure"] is None else x0, given)
+    stored = {field.name: arrays.get(f"setup.{field.name}") for field in fields if field.type in _ARRAYS}
+    low, high, unit = (arrays.get(f"setup.{side}") for side in _SIDES)
+    bounds = None if plain["bounds"] is None else Bounds(low, high, plain["bounds"], unit)
+    return dataclasses.replace(fresh, bounds=bounds, **stored)
+
+
+def _described_space(space: Space) -> dict[str, Any]:
+    return {
+        "variables": space.dim,
+        "structure": None if space.is_vector else [str(space.treedef), space.shapes, space.dtypes],
+        "dtype": space.dtype,
+        "x64": bool(jax.config.jax_enable_x64) or space.dtype == "float64",  # type: ignore[attr-defined]
+    }
+
+
+def _described(value: Any) -> Any:
+    """A controller, or a field of one, as JSON: its class and its fields."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, np.ndarray | jax.Array | np.generic):
+        return np.asarray(value).tolist()
+    kind = type(value)
+    known = controllers.CLASSES.get(kind.__name__) is kind
+    name = kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
+    if not dataclasses.is_dataclass(value):
+        return {"class": name, "repr": repr(value)}
+    fields = {field.name: _described(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return {"class": name, "fields": fields}
+
+
+def _controller(described: Any) -> Any:
+    """What `_described` describes; anything else as it is."""
+    if not isinstance(described, dict):
+        return described
+    if described["class"] not in controllers.CLASSES:
+        raise CheckpointError(f"the controller was a {described['class']}: give it as controller")
+    fields = {name: _controller(field) for name, field in described["fields"].items()}
+    return controllers.CLASSES[described["class"]](**fields)
 
 
 def _machine() -> dict[str, Any]:

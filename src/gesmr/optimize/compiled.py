@@ -1,33 +1,171 @@
-"""JAX functions: a run by chunks of generations that are compiled with them."""
+"""JAX functions: a run by chunks of generations, compiled with them in one program, whatever the length of a chunk."""
 
 import time
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array, lax
 
 from .. import noise
 from .._signals import uninterrupted
-from ..devices import broadcast
-from ..evolution import batch_sizes
-from ..ga import GA
-from ..generation import Values
-from . import chunks, start
-from .chunks import Programs, Shape
+from ..devices import REPLICATED, Shards, broadcast
+from ..evolution import OBJECTIVE, batch_sizes, evaluate_children
+from ..ga import GA, Proposal, State
+from ..generation import Values, generation
+from ..storage import packed, unpacked
+from . import exact, phases
 from .options import parents
-from .phases import Ran
+from .phases import First, Ran
 from .run import Run
 from .space import precision
-from .start import First
-from .stopping import in_a_chunk
-from .traced import JaxFunction, TracedObjective
+from .stopping import Counts, any_reached, in_a_chunk
+from .traced import Code, JaxFunction, TracedObjective
 
 _USUAL_CHUNK, LONGEST_CHUNK = 1024, 2**20  # generations, at most; all of a chunk are recorded on the device
 _CHUNK_SECONDS = 0.2
+_BLOCK = 16  # generations that a GPU runs without asking whether to go on
+_BEFORE_THE_FIRST = np.uint32(2**29 + 2)  # keys of a random objective for first populations, apart from `OBJECTIVE`'s
+
+
+class _Shape(NamedTuple):
+    """What shapes the program of a chunk."""
+
+    reevaluate: str
+    pool: int  # members that may become parents
+    batch_size: int | None  # rows, on all devices together
+    length: int  # of the record: the most generations of a chunk
+    shards: Shards | None
+
+
+class _Given(NamedTuple):
+    """What a chunk begins with, beside the GA and the population."""
+
+    objective: TracedObjective
+    rest: State  # without its population
+    now: Counts  # as `stopping.in_a_chunk` has them
+    elite_count: Any  # i32[]
+    marks: dict[str, Any]
+    room: Any  # i32[]  generations, at most
+
+
+class _Chunk(NamedTuple):
+    state: State  # without its population once it is done
+    now: Counts
+    elite_count: Any
+    elite: Array  # f[length], of which so many hold something as generations were run
+    log_rate: Array  # f[length]
+
+
+def _run(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array, _Chunk]:
+    """The population, whose memory is reused, and the rest after a chunk."""
+    if shape.shards is None:
+        return _loop(ga, population, given, shape)
+    return shape.shards.run(partial(_loop, shape=shape), ga, population, given)
+
+
+def _loop(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array, _Chunk]:
+    """`_run`; on many devices every one of them does it, on the genes it holds."""
+    objective, rest, now, elite_count, marks, room = given
+    shards, dtype = shape.shards, population.dtype
+    genes = None if shards is None else shards.genes
+
+    def evaluate(state: State, proposal: Proposal) -> Values:
+        valued = _valued(objective, _random_key(objective, state.key, OBJECTIVE, state.generation), shards)
+        children = evaluate_children(valued, proposal.population, shape.batch_size)
+        return Values(children, *_again(valued, state, proposal, shape))
+
+    def one(chunk: _Chunk) -> _Chunk:
+        state, count, best, log_rate = generation(ga, chunk.state, evaluate, chunk.elite_count, genes)
+        elite = chunk.elite.at[chunk.now.nit].set(best)
+        log_rates = chunk.log_rate.at[chunk.now.nit].set(log_rate.astype(chunk.log_rate.dtype))
+        return _Chunk(state, chunk.now.after(best, chunk.now.cost, jnp), count, elite, log_rates)
+
+    def block(chunk: _Chunk) -> _Chunk:
+        # A GPU asks the host before every turn of a loop of unknown length, and copies the population back after each
+        # turn of one generation: a known length and two generations per turn spare it both, as in `evolve`.
+        return lax.fori_loop(0, _BLOCK, lambda _, chunk: one(chunk), chunk, unroll=2)
+
+    def is_sure(chunk: _Chunk) -> Array:
+        """Whether a block of generations will be run, whatever they find."""
+        worst = chunk.now.at_worst(_BLOCK - 1)
+        return (worst.nit < room) & ~any_reached(worst, marks)
+
+    def unfinished(chunk: _Chunk) -> Array:
+        return (chunk.now.nit < room) & ~any_reached(chunk.now, marks)
+
+    empty = jnp.zeros(shape.length, rest.fitness.dtype)
+    chunk = _Chunk(rest._replace(population=packed(population)), now, elite_count, empty, empty)
+    if jax.default_backend() != "cpu":
+        chunk = lax.while_loop(is_sure, block, chunk)
+    chunk = lax.while_loop(unfinished, one, chunk)
+    last = unpacked(chunk.state.population, dtype)
+    return last, chunk._replace(state=chunk.state._replace(population=None))  # type: ignore[arg-type]
+
+
+def _first_values(
+    objective: TracedObjective, rows: Array, key: noise.Key, batch_size: int | None, shards: Shards | None
+) -> Array:
+    """Values of a first population `f[n, d]`."""
+
+    def part(objective: TracedObjective, rows: Array, key: Array | None) -> Array:
+        return evaluate_children(_valued(objective, key, shards), packed(rows), batch_size, first=0)
+
+    draws = _random_key(objective, key, _BEFORE_THE_FIRST, 0)
+    if shards is None:
+        return part(objective, rows, draws)
+    return shards.map(part, (REPLICATED, shards.by_gene, REPLICATED), REPLICATED)(objective, rows, draws)
+
+
+class _Programs:
+    """What is compiled for one objective, and lives as long as this does."""
+
+    def __init__(self):
+        self.run = _jit(_run, static_argnums=3, donate_argnums=1)
+        self.first_values = _jit(_first_values, static_argnums=(3, 4))
+
+
+def _jit(function: Callable, **options: Any) -> Any:
+    """`function` compiled apart from all others that are: what JAX keeps for it can go."""
+    return exact.jit(partial(function), **options)
+
+
+_kept = lru_cache(maxsize=16)(lambda code: _Programs())
+
+
+def _programs(code: Code) -> _Programs:
+    """Those of an objective's code, from an earlier run if they are still there."""
+    return _kept(code) if code.is_known else _Programs()
+
+
+def _valued(objective: TracedObjective, key: Array | None, shards: Shards | None) -> Callable[[Array], Array]:
+    valued = partial(objective, key=key)
+    return valued if shards is None else shards.sharded(valued)
+
+
+def _again(valued: Any, state: State, proposal: Proposal, shape: _Shape) -> tuple[Array | None, Array | None]:
+    """Fresh values `f[N]` of the parents and `f[]` of the elite, of those that are to be evaluated again."""
+    if shape.reevaluate == "none":
+        return None, None
+    elite = valued(proposal.population[:1])[0]
+    if shape.reevaluate == "elite":
+        return None, elite
+    distinct, which = jnp.unique(proposal.parents, size=shape.pool, fill_value=proposal.parents[0], return_inverse=True)
+    return valued(state.population[distinct])[which], elite
+
+
+def _random_key(objective: TracedObjective, key: noise.Key, place: np.uint32, generation: Any) -> Array | None:
+    """One key for all candidates of a generation: they are compared on the same draw."""
+    if not objective.keyed:
+        return None
+    return jax.random.wrap_key_data(jnp.stack(noise.fold_in(key, place, generation)))
 
 
 @jax.jit
-def _taken(population: jax.Array, members: np.ndarray) -> jax.Array:
+def _taken(population: Array, members: np.ndarray) -> Array:
     return population[members]
 
 
@@ -39,7 +177,7 @@ class CompiledStep:
     def __init__(self, run: Run, function: JaxFunction, batch_size: int | None, chunk: int | None, every: int | None):
         self._run, self._function, self._batch_size = run, function, batch_size
         self._chunk, self._every = chunk, every  # generations of a chunk, and between checkpoints
-        self._ready: tuple[GA, TracedObjective, Shape, Programs] | None = None
+        self._ready: tuple[GA, TracedObjective, _Shape, _Programs] | None = None
         self._length = max(_USUAL_CHUNK, chunk or 0)  # of the record: one program for shorter chunks too
         self._next = 8  # generations of the next chunk; more once we know how long they take
 
@@ -52,14 +190,15 @@ class CompiledStep:
                 self._run.look_around()
 
     def value(self, row: np.ndarray) -> float:
+        """The objective at a solution, as minimised inside. It is not counted."""
         setup, shards = self._run.setup, self._run.shards
         with precision(setup.space.dtype):
             rows = jnp.asarray(row[None], setup.space.dtype)
             there = rows if shards is None else shards.shard(rows)
-            return float(self._values(there, start.key(setup, 0))[0])
+            return float(self._values(there, phases.key(setup, 0))[0])
 
     def _first(self, phase: First) -> None:
-        setup, key = self._run.setup, start.key(self._run.setup, self._run.progress.run)
+        setup, key = self._run.setup, phases.key(self._run.setup, self._run.progress.run)
         rows = phase.population if not phase.known.any() else _taken(phase.population, np.flatnonzero(~phase.known))
         values = Values(self._values(rows, key))  # type: ignore[arg-type]
         self._run.accept(values, len(rows) * setup.repeats, ask=False)
@@ -69,7 +208,7 @@ class CompiledStep:
         n, shards = rows.shape[0], self._run.shards
         objective = self._traced(n)
         there = key if shards is None else shards.replicate(key)
-        return np.asarray(chunks.programs(objective.code).first_values(objective, rows, there, self._batch(n), shards))
+        return np.asarray(_programs(objective.code).first_values(objective, rows, there, self._batch(n), shards))
 
     def _traced(self, rows: int, *others: int) -> TracedObjective:
         """The objective for so many `rows` in batches, and for so many `others` at once."""
@@ -83,16 +222,16 @@ class CompiledStep:
         size, shards = self._batch_size, self._run.shards
         return shards.batch(size, rows) if shards is not None else None if size is None else min(size, rows)
 
-    def _program(self) -> tuple[GA, TracedObjective, Shape, Programs]:
+    def _program(self) -> tuple[GA, TracedObjective, _Shape, _Programs]:
         """The run's GA where it is computed, the objective for as many children, and what is compiled for both."""
         run, ga = self._run, self._run.ga
         if self._ready is None or self._ready[0].num_children != ga.num_children:
             pool = parents(ga.truncation, ga.num_children)
             again = {"none": (), "elite": (1,), "parents": (1, pool)}[run.setup.reevaluate]
             objective = self._traced(ga.num_children, *again)
-            shape = Shape(run.setup.reevaluate, pool, self._batch(ga.num_children), self._length, run.shards)
+            shape = _Shape(run.setup.reevaluate, pool, self._batch(ga.num_children), self._length, run.shards)
             placed = ga if run.shards is None else run.shards.place(ga)
-            self._ready = placed, objective, shape, chunks.programs(objective.code)
+            self._ready = placed, objective, shape, _programs(objective.code)
         return self._ready
 
     def _generations(self) -> None:
@@ -102,10 +241,10 @@ class CompiledStep:
         begun, marks = in_a_chunk(run.marks, before, setup.space.wide)
         rest = state._replace(population=None)  # type: ignore[arg-type]
         rest = rest if run.shards is None else run.shards.replicate(rest)
-        numbers = begun, np.int32(progress.elite_count), marks, np.int32(self._room())
+        given = _Given(objective, rest, begun, np.int32(progress.elite_count), marks, np.int32(self._room()))
         began = time.monotonic()
         with uninterrupted():
-            population, ran = programs.run(ga, state.population, objective, rest, *numbers, shape)
+            population, ran = programs.run(ga, state.population, given, shape)
             run.phase = Ran(ran.state._replace(population=population))
             now, elite_count, elite, log_rate = jax.device_get(ran[1:])
             n = int(now.nit)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from .._signals import Interrupts, uninterrupted
 from ..devices import broadcast, is_first
 from . import archive, checkpoint
 from .archive import CheckpointError, Content
+from .called import CalledStep
+from .compiled import CompiledStep
 from .run import Run
 
 _SAVE_SECONDS = 10.0
@@ -77,16 +79,7 @@ def read_if_resumed(kept: Checkpoint | None, resume: bool) -> Content | None:
     return archive.read(kept.path)
 
 
-class Step(Protocol):
-    """What moves a run."""
-
-    short: bool  # whether it ends soon, so that Ctrl-C can wait for it
-
-    def __call__(self) -> None: ...
-
-    def value(self, row: np.ndarray) -> float:
-        """The objective at a solution, as minimised inside. It is not counted."""
-        ...
+Step = CalledStep | CompiledStep
 
 
 def check_function(run: Run, step: Step, path: str | Path) -> None:

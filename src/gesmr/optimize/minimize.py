@@ -1,24 +1,29 @@
 """`minimize`: from a function and a start to the best solution found."""
 
 import dataclasses
+import warnings
 from collections.abc import Callable
 from contextlib import closing, nullcontext
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh
 
 from .. import _checks
 from .._signals import Interrupts
 from ..devices import Shards, broadcast_integer, mesh_of
-from .called import CalledStep
+from ..workers.sending import described
+from .called import CalledStep, Outcome, PlainValues, number, returned
 from .checkpoint import resumed, was_compiled
 from .compiled import LONGEST_CHUNK, CompiledStep
 from .loop import Loop, as_callbacks, as_checkpoint, check_function, held, read_if_resumed
-from .objective import Objective, decide
-from .options import seed_of, split
+from .options import Objective, Setup, check, seed_of, split
 from .run import begin
-from .traced import JaxFunction
+from .space import of as space_of
+from .space import precision
+from .traced import JaxFunction, Jitted
 
 
 def minimize(
@@ -124,7 +129,7 @@ def minimize(
             options["rng"] = _agree(mesh, found is not None, rng, seed)
         if found is not None and jit is None and not objective.keyed:  # it need not be found out again
             objective = dataclasses.replace(objective, jit=was_compiled(found[0]))
-        setup, by = decide(objective, x0, options)
+        setup, by = _decide(objective, x0, options)
         compiled = isinstance(by, JaxFunction)
         if mesh is not None and not compiled:
             message = "devices are for a compiled JAX function; fun is called in Python, where workers can be given"
@@ -152,6 +157,67 @@ def _agree(mesh: Mesh, resumed: bool, rng: Any, seed: Any) -> Any:
     if broadcast_integer(resumed, mesh) != resumed:
         raise FileNotFoundError("checkpoint must be on a file system that all processes see")
     return broadcast_integer(seed_of(), mesh) if rng is None and seed is None else rng
+
+
+def _decide(objective: Objective, x0: Any, given: dict[str, Any]) -> tuple[Setup, JaxFunction | PlainValues]:
+    """How `fun` is evaluated, compiled if it computes with JAX and else called; and the setup of the options given."""
+    setup = check(x0, given)
+    outcome, why = None, ""
+    if objective.jit is None and objective.is_serial and not objective.keyed:
+        on_jax, outcome = _probe(objective, x0, setup, given["dtype"])
+    else:
+        on_jax = objective.is_serial and objective.jit is not False
+    if on_jax:
+        again = check(x0, {**given, "rng": setup.seed, "seed": None}, compiled=True)
+        try:
+            return again, _jax_function(objective, again)
+        except ValueError as error:
+            if objective.jit or objective.keyed:
+                raise
+            why = f"JAX cannot compile it: {type(error.__cause__ or error).__name__}"
+    if objective.keyed:
+        raise ValueError("keyed needs a compiled JAX function: leave out workers and jit=False")
+    known = None if outcome is None else (setup.x0, outcome)
+    return setup, PlainValues(objective, setup.space, repeats=setup.repeats, known=known, why=why)
+
+
+def _jax_function(objective: Objective, setup: Setup) -> JaxFunction:
+    function = JaxFunction(objective, setup)
+    function.check(setup.popsize)
+    if not objective.keyed and (setup.repeats > 1 or setup.reevaluate != "none"):
+        raise TypeError(
+            "repeats and reevaluate are for noisy functions; a compiled one is noisy only if keyed=True gives it a "
+            "random key (or call it in Python, with jit=False)"
+        )
+    return function
+
+
+def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[bool, Outcome | None]:
+    """Whether a function computes with JAX, and what came of calling it at x0; None if it was not called.
+
+    A function that is jitted already is not called: it can only be JAX's. Any other is, with numbers and not while JAX
+    is tracing: what it makes on its first call and keeps are then numbers too.
+    """
+    if isinstance(objective.fun, Jitted):
+        return True, None
+    with precision(setup.space.dtype):
+        x: Any = setup.x0.copy()
+        if not setup.space.is_vector:
+            x = setup.space.solution(setup.x0)
+        elif isinstance(x0, jax.Array):
+            x = jnp.asarray(x)
+    there = space_of(x0, dtype, compiled=True)[0].dtype  # what fun keeps fits where it is compiled
+    try:
+        with precision(there), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Explicitly requested dtype")  # JAX's, where a function of it gets x0
+            given = jax.tree.map(lambda leaf: leaf[None], x) if objective.vectorized else x
+            value = objective.fun(given, *objective.args)
+            found = float(returned(value, 1)[0]) if objective.vectorized else number(value)
+    except Exception as error:
+        if objective.on_error == "raise":
+            raise
+        return False, (np.nan, described(error))
+    return isinstance(value, jax.Array), (found, None)
 
 
 def scipy_method(fun: Callable, x0: Any, args: Any = (), **options: Any) -> Any:

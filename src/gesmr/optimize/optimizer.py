@@ -9,9 +9,9 @@ from .. import _checks
 from ..generation import Values
 from . import checkpoint, options
 from .options import SearchOptions
+from .phases import First
 from .run import Run, begin
 from .space import precision, real_values
-from .start import First
 
 
 class Optimizer:
@@ -31,13 +31,12 @@ class Optimizer:
     """
 
     def __init__(self, x0: Any, **arguments: Unpack[SearchOptions]):
-        for name in arguments:
-            if name not in options.signature().parameters:
-                raise TypeError(f"Optimizer.__init__() got an unexpected keyword argument {name!r}")
+        if unknown := [name for name in arguments if name not in options.SIGNATURE.parameters]:
+            raise TypeError(f"Optimizer.__init__() got an unexpected keyword argument {unknown[0]!r}")
         search, limits = options.split(arguments)
         self._start(begin(options.check(x0, search), limits))
 
-    __init__.__signature__ = options.signature()  # type: ignore[attr-defined]
+    __init__.__signature__ = options.SIGNATURE  # type: ignore[attr-defined]
 
     def _start(self, run: Run) -> None:
         self._run = run

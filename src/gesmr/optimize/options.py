@@ -1,4 +1,4 @@
-"""What fixes a run, apart from its objective and its budget: every option once, with its type, default and check."""
+"""What fixes a run, apart from its budget: every option once, with its type, default and check."""
 
 import inspect
 import secrets
@@ -14,6 +14,7 @@ from .. import _checks, controllers, noise
 from ..bounds import FARTHEST, Bounds, is_bounded_everywhere, resolve, within
 from ..controllers import Controller
 from ..ga import GA
+from ..workers import crew_of, is_serial
 from . import space as spaces
 from .space import Space, real_values
 from .stopping import LimitOptions, Limits
@@ -56,6 +57,38 @@ def _popsize(name: str, value: Any) -> int:
 
 def _count(name: str, value: Any, low: int) -> int:
     return _checks.integer(name, value, low, most=_checks.MOST)
+
+
+@dataclass
+class Objective:
+    """A function and what was said about it, checked."""
+
+    fun: Callable
+    args: Any = ()  # a tuple, once checked
+    vectorized: bool = False
+    workers: Any = None
+    batch_size: int | None = None
+    on_error: str = "raise"
+    jit: bool | None = None
+    keyed: bool = False
+
+    def __post_init__(self):
+        _checks.function("fun", self.fun)
+        _checks.choice("on_error", self.on_error, ("raise", "worst"))
+        if self.batch_size is not None:
+            _checks.integer("batch_size", self.batch_size, 1)
+        self.args = self.args if isinstance(self.args, tuple) else (self.args,)
+        self.keyed, self.vectorized = _checks.flag("keyed", self.keyed), _checks.flag("vectorized", self.vectorized)
+        self.jit = None if self.jit is None else _checks.flag("jit", self.jit)
+        crew_of(self.workers)
+        if self.jit and not self.is_serial:
+            raise ValueError("jit and workers exclude each other: a compiled function is called for all at once")
+        if self.vectorized and not self.is_serial:
+            raise ValueError("workers and vectorized exclude each other: fun gets the whole population at once")
+
+    @property
+    def is_serial(self) -> bool:
+        return is_serial(self.workers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,17 +152,15 @@ _SEARCH = [name for name in get_type_hints(SearchOptions) if name not in _LIMITS
 NAMES = {*_SEARCH, *_PLAIN}  # of all that `check` takes beside x0
 
 
-def signature() -> inspect.Signature:
-    """That of `Optimizer.__init__`, as `help` shows it."""
-    hints = get_type_hints(SearchOptions)
-    defaults = {name: option.default for name, option in _PLAIN.items()}
-    first = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("self", "x0")]
-    first[1] = first[1].replace(annotation=Any)
-    given = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults.get(name), annotation=hints[name])
-        for name in (*_SEARCH, *_LIMITS)
-    ]
-    return inspect.Signature([*first, *given])
+def _signature() -> inspect.Signature:
+    kind, hints = inspect.Parameter, get_type_hints(SearchOptions)
+    x0 = kind("self", kind.POSITIONAL_OR_KEYWORD), kind("x0", kind.POSITIONAL_OR_KEYWORD, annotation=Any)
+    defaults = {name: _PLAIN[name].default if name in _PLAIN else None for name in (*_SEARCH, *_LIMITS)}
+    rest = [kind(n, kind.KEYWORD_ONLY, default=value, annotation=hints[n]) for n, value in defaults.items()]
+    return inspect.Signature([*x0, *rest])
+
+
+SIGNATURE = _signature()  # of `Optimizer.__init__`, as `help` shows it
 
 
 def split(options: Any) -> tuple[dict[str, Any], Limits]:

@@ -16,11 +16,10 @@ from ..devices import Shards, broadcast
 from ..evolution import History
 from ..ga import GA
 from ..generation import Values
-from . import phases, start, stopping
+from . import phases, stopping
 from .options import Setup
-from .phases import Before, Phase, Ran, Told
+from .phases import Before, First, Phase, Ran, Told
 from .space import precision
-from .start import First
 from .stopping import Counts, Limits, Progress
 
 
@@ -91,7 +90,7 @@ class Run:
             if isinstance(phase, First):
                 fitness = phase.values.copy()
                 fitness[~phase.known] = values.children
-                key = start.key(setup, progress.run)
+                key = phases.key(setup, progress.run)
                 self.phase = phases.valued(self.ga, setup, key, phase.population, fitness, ask=ask)
                 progress.best, progress.elite_count = float(np.min(np.asarray(self.phase.state.fitness))), 1
                 progress.nfev += evaluations
@@ -103,11 +102,6 @@ class Run:
                 progress.take(self.counts().after(best, evaluations))
                 self.record.add(setup.sign * best, float(phase.log_rate), progress.nfev)
         self.look_around()
-
-    def accept_known(self) -> None:
-        """Make the step from a first population whose values are all known, if they are."""
-        if isinstance(self.phase, First) and self.phase.known.all():
-            self.accept(Values(np.empty(0, self.setup.space.wide)), evaluations=0, ask=not self.compiled)  # type: ignore[arg-type]
 
     def look_around(self) -> None:
         """After a generation: say so if nothing is finite, restart if nothing moves."""
@@ -129,7 +123,7 @@ class Run:
         self.champion = self.best()
         progress.run, progress.best, progress.stale, progress.blind = progress.run + 1, np.inf, 0, 0
         self.ga = self.setup.ga(progress.run)
-        self.phase = start.first(self.setup, progress.run, self.shards)
+        self.phase = phases.first(self.setup, progress.run, self.shards)
 
     # looking
 
@@ -216,7 +210,9 @@ class Run:
 
 
 def begin(setup: Setup, limits: Limits, shards: Shards | None = None, *, compiled: bool = False) -> Run:
-    """A run whose first population is drawn."""
-    run = Run(setup, limits, start.first(setup, 0, shards), shards, compiled)
-    run.accept_known()
+    """A run whose first population is drawn, and has been accepted if all of its values are known."""
+    first = phases.first(setup, 0, shards)
+    run = Run(setup, limits, first, shards, compiled)
+    if first.known.all():
+        run.accept(Values(np.empty(0, setup.space.wide)), evaluations=0, ask=not compiled)  # type: ignore[arg-type]
     return run

@@ -30,23 +30,15 @@ class Counts(NamedTuple):
     def after(self, value: Any, evaluations: Any, xp: Any = np) -> "Counts":
         """Those after another generation, whose best value is `value`. `xp` is numpy, or jax.numpy where traced."""
         best = xp.where(value < self.best, value, self.best)
-        return self._replace(
-            nit=self.nit + 1,
-            nfev=self.nfev + evaluations,
-            best=best,
-            stale=xp.where(value < self.best, 0, self.stale + 1),
-            blind=xp.where(xp.isfinite(best), 0, self.blind + 1),
-        )
+        stale = xp.where(value < self.best, 0, self.stale + 1)
+        blind = xp.where(xp.isfinite(best), 0, self.blind + 1)
+        return self._replace(nit=self.nit + 1, nfev=self.nfev + evaluations, best=best, stale=stale, blind=blind)
 
     def at_worst(self, more: int) -> "Counts":
         """As near to every limit as `more` generations can bring them, whatever they find. Traced."""
-        return self._replace(
-            nit=self.nit + more,
-            nfev=self.nfev + more * self.cost,
-            best=jnp.finfo(self.best.dtype).min,
-            stale=self.stale + more,
-            blind=self.blind + more,
-        )
+        lowest, nfev = jnp.finfo(self.best.dtype).min, self.nfev + more * self.cost
+        stale, blind = self.stale + more, self.blind + more
+        return self._replace(nit=self.nit + more, nfev=nfev, best=lowest, stale=stale, blind=blind)
 
 
 class Rule(NamedTuple):

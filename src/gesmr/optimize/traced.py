@@ -1,6 +1,6 @@
 """JAX functions as compiled programs call them: traced anew for every run, and equal if they compute the same."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,8 @@ from jax.extend.core import jaxpr_as_fun
 from .._pytree import pytree, static
 from ..storage import wide
 from .jaxprs import UnknownError, identity
-from .space import Space, precision
+from .options import Objective, Setup
+from .space import precision
 
 Jitted = type(jax.jit(lambda x: x))
 
@@ -62,14 +63,13 @@ class JaxFunction:
     and so are floats that the function wants to be numbers (`if a > 1`).
     """
 
-    def __init__(
-        self, fun: Callable, args: tuple, space: Space, *, vectorized: bool, keyed: bool, repeats: int, sign: int
-    ):
+    def __init__(self, objective: Objective, setup: Setup):
+        fun = objective.fun
         self._fun = getattr(fun, "__wrapped__", fun) if isinstance(fun, Jitted) else fun
-        self._leaves, self._structure = jax.tree.flatten(args)
-        self._space, self._vectorized, self.keyed = space, vectorized, keyed
-        self._repeats, self._sign = repeats, sign
-        self.path = "jax, vectorized" if vectorized else "jax"  # how it is evaluated, for the result
+        self._leaves, self._structure = jax.tree.flatten(objective.args)
+        self._space, self._repeats, self._sign = setup.space, setup.repeats, setup.sign
+        self._vectorized, self.keyed = objective.vectorized, objective.keyed
+        self.path = "jax, vectorized" if objective.vectorized else "jax"  # how it is evaluated, for the result
         self._traces: dict[int, tuple[Any, tuple]] = {}  # by n: a jaxpr, and its data
         self._is_data = [_is_data(leaf) for leaf in self._leaves]
         self._copies: dict[tuple, tuple[np.ndarray, Array]] = {}  # of arrays of NumPy, by their place in memory
