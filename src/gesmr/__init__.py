@@ -1,6 +1,6 @@
 """Genetic algorithms that find their own mutation rate."""
 
-from . import analysis, controllers, noise, problems
+from . import analysis, controllers, noise, problems, workers
 from ._pytree import pytree
 from ._version import __version__
 from .bounds import Bounds
@@ -13,7 +13,7 @@ from .optimize.loop import Checkpoint
 from .optimize.minimize import minimize, scipy_method
 from .optimize.optimizer import Optimizer
 from .oracles import LAMR, OFMR
-from .workers import Pool, Ray, WorkerError
+from .workers import *  # noqa: F403 - as are these
 
 __all__ = [
     "GA",
@@ -25,11 +25,8 @@ __all__ = [
     "History",
     "JSONLines",
     "Optimizer",
-    "Pool",
     "Proposal",
-    "Ray",
     "State",
-    "WorkerError",
     "__version__",
     "analysis",
     "evolve",
@@ -40,3 +37,4 @@ __all__ = [
     "scipy_method",
 ]
 __all__ += controllers.__all__
+__all__ += workers.__all__

@@ -3,7 +3,7 @@
 import dataclasses
 import warnings
 from collections.abc import Callable
-from contextlib import closing, nullcontext
+from contextlib import closing
 from typing import Any
 
 import jax
@@ -115,8 +115,7 @@ def minimize(
     population_fitness, mutation_rates (in units of the range where there is one), history, stop (the reasons by name),
     restarts, errors, seconds, seed, versions and path, which says how fun was evaluated.
     """
-    given = locals()
-    options, limits = split(given)
+    options, limits = split(locals())
     objective = Objective(fun, args, vectorized, workers, batch_size, on_error, jit, keyed)
     if chunk is not None:
         _checks.integer("chunk", chunk, 1, most=LONGEST_CHUNK)
@@ -142,11 +141,9 @@ def minimize(
                 setup = dataclasses.replace(setup, seed=found[0]["setup"]["seed"])
             run = resumed(setup, limits, found, kept.path, shards, compiled)
         run.path = by.path if shards is None else f"{by.path}, devices: {shards.count}"
-        with nullcontext() if isinstance(by, JaxFunction) else closing(by):
-            if isinstance(by, JaxFunction):
-                step = CompiledStep(run, by, batch_size, chunk, None if kept is None else kept.every)
-            else:
-                step = CalledStep(run, by)
+        every = None if kept is None else kept.every
+        step = CompiledStep(run, by, batch_size, chunk, every) if isinstance(by, JaxFunction) else CalledStep(run, by)
+        with closing(by):
             if kept is not None and found is not None and not objective.keyed and not run.stop():
                 check_function(run, step, kept.path)
             return loop(run, step, interrupts)
@@ -170,7 +167,7 @@ def _decide(objective: Objective, x0: Any, given: dict[str, Any]) -> tuple[Setup
     if on_jax:
         again = check(x0, {**given, "rng": setup.seed, "seed": None}, compiled=True)
         try:
-            return again, _jax_function(objective, again)
+            return again, JaxFunction(objective, again)
         except ValueError as error:
             if objective.jit or objective.keyed:
                 raise
@@ -179,17 +176,6 @@ def _decide(objective: Objective, x0: Any, given: dict[str, Any]) -> tuple[Setup
         raise ValueError("keyed needs a compiled JAX function: leave out workers and jit=False")
     known = None if outcome is None else (setup.x0, outcome)
     return setup, PlainValues(objective, setup.space, repeats=setup.repeats, known=known, why=why)
-
-
-def _jax_function(objective: Objective, setup: Setup) -> JaxFunction:
-    function = JaxFunction(objective, setup)
-    function.check(setup.popsize)
-    if not objective.keyed and (setup.repeats > 1 or setup.reevaluate != "none"):
-        raise TypeError(
-            "repeats and reevaluate are for noisy functions; a compiled one is noisy only if keyed=True gives it a "
-            "random key (or call it in Python, with jit=False)"
-        )
-    return function
 
 
 def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[bool, Outcome | None]:

@@ -58,7 +58,7 @@ class Transport(Protocol):
     """How workers are reached. A worker that is lost, refuses, does not start or is ended is replaced at once."""
 
     size: int
-    grain: float  # seconds a task should last for sending it to cost little
+    grain: float  # seconds an assignment should last for sending it to cost little
 
     def load(self, objective: bytes) -> None:
         """Give all workers, and those that replace them, another objective; each says that it is ready for it."""
@@ -105,7 +105,12 @@ class Crew:
         """Seconds that loading the objective may take."""
         return math.inf if self.timeout is None else max(self.timeout, _LOADING_SECONDS)
 
-    def _connect(self) -> Transport:
+    @classmethod
+    def meant_by(cls, workers: Any, timeout: float | None) -> Self | None:
+        """The crew that `workers`, which is none, stands for, if it is one of this kind."""
+        raise NotImplementedError
+
+    def _connect(self) -> "Transport":
         raise NotImplementedError
 
     def pack(self, call: Any) -> bytes:
@@ -212,10 +217,11 @@ class _Team:
         now = time.monotonic()
         for worker in self._ready:
             if self._schedule.is_idle(worker):
-                task = self._schedule.hand_out(worker, now)
-                if task is None:
+                assignment = self._schedule.hand_out(worker, now)
+                if assignment is None:
                     return
-                self.transport.send(worker, task.number, rows[task.rows.start : task.rows.stop])
+                mine = rows[assignment.rows.start : assignment.rows.stop]
+                self.transport.send(worker, assignment.number, mine)
 
     def _handle(self, events: list[Event]) -> None:
         for event in events:

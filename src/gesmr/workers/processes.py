@@ -52,11 +52,22 @@ class Pool(Crew):
         super().__init__(timeout, tries, chunk)
         self.processes = cpus() if processes is None else _checks.integer("processes", processes, 1, MOST)
 
+    @classmethod
+    def meant_by(cls, workers: Any, timeout: float | None) -> "Pool | None":
+        if not is_integer(workers) or workers == 1 or (workers < 1 and workers != -1):
+            return None
+        number = None if workers == -1 else _checks.integer("workers, a number of processes,", workers, 1, MOST)
+        return cls(number, timeout=timeout)
+
     def __str__(self) -> str:
         return f"{self.processes} processes"
 
     def _connect(self) -> Transport:
         return _Processes(self.processes, self.patience)
+
+
+def is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def cpus() -> int:

@@ -12,7 +12,7 @@ from .remote import Evaluator
 from .sending import pack
 
 _GRAIN = 0.02
-_STARTING, _LOADING = -1, 0  # not the numbers of tasks
+_STARTING, _LOADING = -1, 0  # not the numbers of assignments
 _START_SECONDS = 60.0  # for the first worker of a cluster
 
 
@@ -47,6 +47,10 @@ class Ray(Crew):
         self.address, self.cpus, self.options = address, cpus, options
         self.actors = None if actors is None else _checks.integer("actors", actors, 1)
 
+    @classmethod
+    def meant_by(cls, workers: Any, timeout: float | None) -> "Ray | None":
+        return cls(workers, timeout=timeout) if isinstance(workers, str) and _ray.is_address(workers) else None
+
     def __str__(self) -> str:
         return "actors of Ray" if self.actors is None else f"{self.actors} actors of Ray"
 
@@ -77,7 +81,7 @@ class _Actors:
         self._ray = ray = self._connection.__enter__()
         self._objective, self._patience = None, options.patience
         self._workers: list[_Worker] = []
-        self._waiting: dict[Any, tuple[_Worker, int]] = {}  # for what, from whom, and the number of the task
+        self._waiting: dict[Any, tuple[_Worker, int]] = {}  # for what, from whom, and the number of the assignment
         self._since = time.monotonic()  # without any worker
         try:
             self.size = options.actors or max(int(ray.cluster_resources().get("CPU", 0) / options.cpus), 1)

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
 
 @dataclass
-class Task:
+class Assignment:
     """A range of candidates and who has it."""
 
     number: int
@@ -43,8 +43,8 @@ class Schedule:
         self.size = size  # workers
         self._tries, self._timeout, self._chunk = tries, timeout, chunk
         self._grain = grain  # seconds a range should last
-        self._running: dict[Hashable, Task] = {}
-        self._number = 0  # of the last task: answers to those of an earlier population are recognised by it
+        self._running: dict[Hashable, Assignment] = {}
+        self._number = 0  # of the last assignment: answers to those of an earlier population are recognised by it
         self._seconds = self._evaluated = 0.0
         self.begin(0, forgiving=False)
 
@@ -68,20 +68,20 @@ class Schedule:
     def is_idle(self, worker: Hashable) -> bool:
         return worker not in self._running
 
-    def hand_out(self, worker: Hashable, now: float) -> Task | None:
+    def hand_out(self, worker: Hashable, now: float) -> Assignment | None:
         """The next range for an idle worker, if there is anything it can do."""
         rows = self._again_one() or self._range() or self._copy(now)
         if rows is None:
             return None
         self._number += 1
-        task = Task(self._number, rows, now, self._mean * len(rows) if self._evaluated else math.inf)
-        self._running[worker] = task
-        return task
+        assignment = Assignment(self._number, rows, now, self._mean * len(rows) if self._evaluated else math.inf)
+        self._running[worker] = assignment
+        return assignment
 
     def answered(self, worker: Hashable, number: int, answer: Answer) -> None:
         """A worker is idle again; what it says counts unless somebody else was first."""
-        task = self._running.get(worker)
-        if task is None or task.number != number:
+        assignment = self._running.get(worker)
+        if assignment is None or assignment.number != number:
             return
         del self._running[worker]
         self._seconds, self._evaluated = self._seconds + answer.seconds, self._evaluated + len(answer.values)
@@ -89,21 +89,21 @@ class Schedule:
             return
         self.spent += answer.seconds
         errors = dict(answer.errors)
-        for at, (row, value) in enumerate(zip(task.rows, answer.values, strict=False)):
+        for at, (row, value) in enumerate(zip(assignment.rows, answer.values, strict=False)):
             if not self._done[row]:
                 self._done[row], self.values[row] = True, value
                 if at in errors:
                     self.errors[row] = errors[at]
         if answer.failure is not None:
-            self._fail(task.rows[len(answer.values)], answer.failure)
+            self._fail(assignment.rows[len(answer.values)], answer.failure)
 
     def lost(self, worker: Hashable, why: str, *, blame: bool = True) -> None:
         """A worker is gone. Its candidates are tried again, those that it may be blamed on only so often."""
-        task = self._running.pop(worker, None)
-        if task is None or task.number < self._first:
+        assignment = self._running.pop(worker, None)
+        if assignment is None or assignment.number < self._first:
             return
         elsewhere = {row for other in self._current() for row in other.rows}
-        for row in task.rows:
+        for row in assignment.rows:
             if self._done[row]:
                 continue
             self._losses[row] += blame
@@ -115,13 +115,13 @@ class Schedule:
     def overdue(self, now: float) -> list[tuple[Hashable, str]]:
         """Workers that should be ended, and why: their time is up, or nobody waits for them and they do not return."""
         found = []
-        for worker, task in self._running.items():
-            lasted, known = now - task.since, math.isfinite(task.expected)
-            if task.number >= self._first and not self._done[task.rows.start : task.rows.stop].all():
-                more = 2 * task.expected if known and len(task.rows) > 1 else 0.0
+        for worker, assignment in self._running.items():
+            lasted, known = now - assignment.since, math.isfinite(assignment.expected)
+            if assignment.number >= self._first and not self._done[assignment.rows.start : assignment.rows.stop].all():
+                more = 2 * assignment.expected if known and len(assignment.rows) > 1 else 0.0
                 if self._timeout is not None and lasted > self._timeout + more:
                     found.append((worker, f"no answer within {self._timeout:g} s"))
-            elif lasted > max(_GONE * (task.expected if known else 0.0), _GONE_SECONDS):
+            elif lasted > max(_GONE * (assignment.expected if known else 0.0), _GONE_SECONDS):
                 found.append((worker, "overtaken by another"))
         return found
 
@@ -129,14 +129,14 @@ class Schedule:
         """When the first time is up; infinite if it never is."""
         if self._timeout is None:
             return math.inf
-        return min((task.since + self._timeout for task in self._current()), default=math.inf)
+        return min((assignment.since + self._timeout for assignment in self._current()), default=math.inf)
 
     @property
     def _mean(self) -> float:
         return self._seconds / self._evaluated
 
-    def _current(self) -> list[Task]:
-        return [task for task in self._running.values() if task.number >= self._first]
+    def _current(self) -> list[Assignment]:
+        return [assignment for assignment in self._running.values() if assignment.number >= self._first]
 
     def _again_one(self) -> range | None:
         while self._again:
@@ -165,10 +165,10 @@ class Schedule:
         """A candidate of somebody who is late."""
         if not self._evaluated:
             return None
-        for task in self._current():
-            expected = self._mean * len(task.rows)
-            if now - task.since > max(_LATE * expected, _LATE_SECONDS):
-                for row in task.rows:
+        for assignment in self._current():
+            expected = self._mean * len(assignment.rows)
+            if now - assignment.since > max(_LATE * expected, _LATE_SECONDS):
+                for row in assignment.rows:
                     if not self._done[row] and not self._copied[row] and row < self._end:
                         self._copied[row] = True
                         return range(row, row + 1)

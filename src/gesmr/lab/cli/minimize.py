@@ -19,7 +19,8 @@ from ...optimize import archive
 from ...optimize.loggers import JSONLines
 from ...optimize.loop import Checkpoint
 from ...optimize.minimize import minimize
-from ...workers import Crew, Pool, Ray, WorkerError, crew_of, from_worker
+from ...workers import Crew, Pool, WorkerError, crew_of
+from ...workers.sending import from_worker
 from ..errors import LabError
 from ..loading import load_callable, working_directory_importable
 from .command import app, command
@@ -91,7 +92,7 @@ def _minimize(fun: Callable, request: Request, console: Console, options: dict[s
         seed = _seed(request)
         bounds = None if request.bounds is None else _bounds(request.bounds)
         kept = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)
-        show = _display(console, options)
+        show = _Display(console, options)
         callbacks = [show, *([] if request.log is None else [JSONLines(request.log)])]
         with working_directory_importable(), show:
             return minimize(
@@ -154,10 +155,9 @@ def _workers(text: str | None, timeout: float | None) -> Crew | None:
             raise LabError("--timeout needs --workers")
         return None
     number = int(text) if text.removeprefix("-").isdigit() else None
-    crew = Pool(1) if number == 1 else crew_of(text if number is None else number)
-    if isinstance(crew, Pool):
-        return Pool(crew.processes, timeout=timeout)
-    return Ray(text, timeout=timeout)
+    if number == 1:
+        return Pool(1, timeout=timeout)
+    return crew_of(text if number is None else number, timeout)
 
 
 def _bounds(text: str) -> tuple[float, float]:
@@ -207,48 +207,33 @@ def _raised_in(error: BaseException, module: str | None) -> bool:
     return any(frame.f_globals.get("__name__") == module for frame, _ in frames)
 
 
-def _display(console: Console, options: dict[str, Any]) -> "_Live | _Lines":
-    return _Live(console, options) if console.is_terminal else _Lines(console)
-
-
-class _Live:
-    """A bar that moves with the first of the limits that can be seen coming."""
+class _Display:
+    """In a terminal a bar that moves with the first limit that can be seen coming; elsewhere a line now and then."""
 
     def __init__(self, console: Console, options: dict[str, Any]):
+        self._console, self._start, self._printed = console, time.monotonic(), time.monotonic()
         self._limit = next((name for name in ("maxiter", "maxfun", "maxtime") if options[name] is not None), None)
         total = 1000 if self._limit is None else options[self._limit]
         columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=console, transient=True)
-        self._task = self._progress.add_task("compiling", total=total)
-        self._start = time.monotonic()
+        self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
+        self._task = self._bar.add_task("compiling", total=total) if self._bar else None
 
-    def __enter__(self) -> "_Live":
-        self._progress.start()
-        return self
+    def __enter__(self) -> None:
+        if self._bar:
+            self._bar.start()
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._bar:
+            self._bar.stop()
 
     def __call__(self, intermediate_result: Any) -> None:
-        done = {"maxfun": intermediate_result.nfev, "maxtime": time.monotonic() - self._start}
-        completed = done.get(self._limit or "", intermediate_result.nit)
-        self._progress.update(self._task, completed=completed, description=_line(intermediate_result))
-
-
-class _Lines:
-    """A line now and then, where there is no terminal."""
-
-    def __init__(self, console: Console):
-        self._console, self._last = console, time.monotonic()
-
-    def __enter__(self) -> "_Lines":
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-
-    def __call__(self, intermediate_result: Any) -> None:
-        if time.monotonic() - self._last >= _PLAIN_SECONDS:
-            self._last = time.monotonic()
+        now = time.monotonic()
+        if self._bar and self._task is not None:
+            done = {"maxfun": intermediate_result.nfev, "maxtime": now - self._start}
+            completed = done.get(self._limit or "", intermediate_result.nit)
+            self._bar.update(self._task, completed=completed, description=_line(intermediate_result))
+        elif now - self._printed >= _PLAIN_SECONDS:
+            self._printed = now
             self._console.print(_line(intermediate_result), markup=False, highlight=False, soft_wrap=True)
 
 

@@ -25,97 +25,6 @@ class Histories(NamedTuple):
     best: np.ndarray | None = None  # f[R, S, d]  the best solution after each step, if asked for
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Runs of a method on the lanes of a task; of several methods if all have fixed rates."""
-
-    task: Task
-    methods: tuple[str, ...]
-    lanes: int
-    generations: int
-    step: int = STEP  # generations per call
-    keep_best: bool = False
-
-    @property
-    def programs(self) -> list[Program]:
-        """What `run` will ask for."""
-        programs: list[Program] = [First(self.task, self.lanes), self._enter]
-        if self._branch:
-            programs.append(self._branch)
-        if "OFMR" in self.methods:
-            programs.append(Settle(self.task, self.lanes))
-        for ways in {self._ways, 1} if "OFMR" in self.methods else {self._ways}:
-            programs += self._advances(ways)
-            if self.keep_best:
-                programs.append(self._best(ways))
-        return list(dict.fromkeys(programs))
-
-    @property
-    def work(self) -> float:
-        """Genes that `run` mutates: what its ticks add up to."""
-        settled = self._genes(self.generations, 1) if "OFMR" in self.methods else 0.0
-        return self._genes(self.generations, self._ways) + settled
-
-    def run(self, compiled: GetProgram, tick: Tick, lanes: Lanes) -> Histories:
-        """Method by method, each lane by lane."""
-        population, fitness = compiled(First(self.task, self.lanes))(lanes._replace(setting=None))
-        start = compiled(self._enter)(lanes.key, population, fitness, lanes.setting)
-        first = np.asarray(fitness).min(axis=1)
-        if not self._branch:
-            return self._evolve(compiled, tick, start, lanes, first)
-        everything = self._evolve(compiled, tick, compiled(self._branch)(start), lanes, np.tile(first, self._ways))
-        found, done = [], 0
-        for method in self.methods:
-            mine = slice(done, done + populations_of([method]) * self.lanes)
-            done = mine.stop
-            chosen = jax.tree.map(itemgetter(mine), everything)
-            if method == "OFMR":
-                trials = chosen.elite[:, -1].reshape(-1, self.lanes)
-                settled = compiled(Settle(self.task, self.lanes))(start, trials)
-                chosen = self._evolve(compiled, tick, settled, lanes, first)
-            found.append(chosen)
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
-
-    @property
-    def _method(self) -> str:
-        return "FMR" if self.methods[0] in FIXED_RATES else self.methods[0]
-
-    @property
-    def _enter(self) -> Enter:
-        return Enter(self._method, self.task, self.lanes)
-
-    @property
-    def _branch(self) -> Branch | None:
-        return Branch(self.methods, self.task, self.lanes) if self._method == "FMR" else None
-
-    @property
-    def _ways(self) -> int:
-        return self._branch.ways if self._branch else 1
-
-    def _best(self, ways: int) -> Best:
-        return Best(self._method, self.task, self.lanes * ways)
-
-    def _genes(self, generations: int, ways: int) -> float:
-        looking_ahead = LAMR().grid if self._method == "LAMR-100" else 0
-        children = self.task.num_children * self.task.num_genes * generations
-        return float(children * self.lanes * (ways + looking_ahead))
-
-    def _advances(self, ways: int) -> list[Advance]:
-        """The programs of a whole run, step by step."""
-        at_once = LAMR().grid if self._method == "LAMR-100" else ways
-        task = self.task.tailored(self.lanes * at_once)
-        step = STEP if self._method == "LAMR-100" else self.step
-        whole, left = divmod(self.generations, step)
-        steps = [step] * whole + [left] * (left > 0)
-        return [Advance(self._method, task, self.lanes, ways, generations) for generations in steps]
-
-    def _evolve(self, compiled: GetProgram, tick: Tick, states: Any, lanes: Lanes, first: np.ndarray) -> Histories:
-        ways = len(first) // self.lanes
-        best = compiled(self._best(ways)) if self.keep_best else None
-        steps = [(compiled(p), self._genes(p.generations, ways)) for p in self._advances(ways)]
-        return run_steps(steps, states, lanes, tick, first, best)
-
-
 class Run(Spec, Protocol):
     """A run of a method, on a lane of its own."""
 
@@ -159,20 +68,101 @@ class BatchJob(Job[R]):
         return self.specs[: len(self.specs) // len(self.methods)]
 
     @property
-    def batch(self) -> Batch:
-        return Batch(self.task, self.methods, len(self.lanes), self.one.generations, self.step, self.keep_best)
-
-    @property
     def programs(self) -> Sequence[Program]:
-        return self.batch.programs
+        programs: list[Program] = [First(self.task, len(self.lanes)), self._enter]
+        if self._branch:
+            programs.append(self._branch)
+        if "OFMR" in self.methods:
+            programs.append(Settle(self.task, len(self.lanes)))
+        for ways in {self._ways, 1} if "OFMR" in self.methods else {self._ways}:
+            programs += self._advances(ways)
+            if self.keep_best:
+                programs.append(self._best(ways))
+        return list(dict.fromkeys(programs))
 
     @property
     def work(self) -> float:
-        return self.batch.work * self.weight
+        """Genes that are mutated, by their weight."""
+        settled = self._work(self.one.generations, 1) if "OFMR" in self.methods else 0.0
+        return self._work(self.one.generations, self._ways) + settled
 
     def evolve(self, compiled: GetProgram, tick: Tick, lanes: Lanes) -> Histories:
-        """The histories of all runs, which are on these lanes."""
-        return self.batch.run(compiled, lambda genes: tick(genes * self.weight), lanes)
+        """Of all runs, given the data of their lanes."""
+        population, fitness = compiled(First(self.task, len(self.lanes)))(lanes._replace(setting=None))
+        start = compiled(self._enter)(lanes.key, population, fitness, lanes.setting)
+        first = np.asarray(fitness).min(axis=1)
+        if not self._branch:
+            return self._evolve(compiled, tick, start, lanes, first)
+        everything = self._evolve(compiled, tick, compiled(self._branch)(start), lanes, np.tile(first, self._ways))
+        found, done = [], 0
+        for method in self.methods:
+            mine = slice(done, done + populations_of([method]) * len(self.lanes))
+            done = mine.stop
+            chosen = jax.tree.map(itemgetter(mine), everything)
+            if method == "OFMR":
+                trials = chosen.elite[:, -1].reshape(-1, len(self.lanes))
+                settled = compiled(Settle(self.task, len(self.lanes)))(start, trials)
+                chosen = self._evolve(compiled, tick, settled, lanes, first)
+            found.append(chosen)
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
+
+    @property
+    def _method(self) -> str:
+        return "FMR" if self.methods[0] in FIXED_RATES else self.methods[0]
+
+    @property
+    def _enter(self) -> Enter:
+        return Enter(self._method, self.task, len(self.lanes))
+
+    @property
+    def _branch(self) -> Branch | None:
+        return Branch(self.methods, self.task, len(self.lanes)) if self._method == "FMR" else None
+
+    @property
+    def _ways(self) -> int:
+        return self._branch.ways if self._branch else 1
+
+    def _best(self, ways: int) -> Best:
+        return Best(self._method, self.task, len(self.lanes) * ways)
+
+    def _work(self, generations: int, ways: int) -> float:
+        looking_ahead = LAMR().grid if self._method == "LAMR-100" else 0
+        children = self.task.num_children * self.task.num_genes * generations
+        return float(children * len(self.lanes) * (ways + looking_ahead)) * self.weight
+
+    def _advances(self, ways: int) -> list[Advance]:
+        at_once = LAMR().grid if self._method == "LAMR-100" else ways
+        task = self.task.tailored(len(self.lanes) * at_once)
+        step = STEP if self._method == "LAMR-100" else self.step
+        return advances(self._method, task, len(self.lanes), self.one.generations, ways, step)
+
+    def _evolve(self, compiled: GetProgram, tick: Tick, states: Any, lanes: Lanes, first: np.ndarray) -> Histories:
+        """Whole runs from `states`, whose elite values are `first`."""
+        ways = len(first) // len(self.lanes)
+        best = compiled(self._best(ways)) if self.keep_best else None
+        found: list[Any] = []
+        for program in self._advances(ways):
+            states, *histories = compiled(program)(states, lanes)
+            found.append((*histories, best(states) if best else None))
+            if len(found) > 1:  # fetched one step behind, so that the device never waits for this loop
+                found[-2] = jax.device_get(found[-2])
+            tick(self._work(program.generations, ways))
+        found[-1] = jax.device_get(found[-1])
+        elites, log_rates, next_log_rates, bests = zip(*found, strict=True)
+        return Histories(
+            first,
+            np.concatenate(elites, axis=1),
+            np.concatenate(log_rates, axis=1),
+            next_log_rates[-1],
+            np.stack(bests, axis=1) if best else None,
+        )
+
+
+def advances(method: str, task: Task, lanes: int, generations: int, ways: int = 1, step: int = STEP) -> list[Advance]:
+    """The programs of a whole run, step by step."""
+    whole, left = divmod(generations, step)
+    steps = [step] * whole + [left] * (left > 0)
+    return [Advance(method, task, lanes, ways, generations) for generations in steps]
 
 
 def batches(
@@ -199,33 +189,6 @@ def batches(
         lanes = max(1, most(together[0][0], [mine[0].method for mine in together]))
         found += [tuple(chain(*cut)) for cut in zip(*(parts(mine, lanes) for mine in together), strict=True)]
     return found
-
-
-def run_steps(
-    steps: Sequence[tuple[Callable, float]],
-    states: Any,
-    lanes: Lanes,
-    tick: Tick,
-    first: np.ndarray,
-    best: Callable | None = None,
-) -> Histories:
-    """Whole runs from `states`, given the compiled programs of the steps and how much work each is."""
-    found: list[Any] = []
-    for advance, work in steps:
-        states, *histories = advance(states, lanes)
-        found.append((*histories, best(states) if best else None))
-        if len(found) > 1:  # fetched one step behind, so that the device never waits for this loop
-            found[-2] = jax.device_get(found[-2])
-        tick(work)
-    found[-1] = jax.device_get(found[-1])
-    elites, log_rates, next_log_rates, bests = zip(*found, strict=True)
-    return Histories(
-        first,
-        np.concatenate(elites, axis=1),
-        np.concatenate(log_rates, axis=1),
-        next_log_rates[-1],
-        np.stack(bests, axis=1) if best else None,
-    )
 
 
 def populations_of(methods: Iterable[str]) -> int:

@@ -13,7 +13,7 @@ from jax import Array, lax
 from ... import noise
 from ..._pytree import pytree, static
 from ...problems.functions import AS_PRINTED, FORMULAS, Function, linear
-from .lanes import NUM_CHILDREN, Lanes, shape
+from .lanes import NUM_CHILDREN, Lanes, Task, shape
 from .masked import Setting
 from .reading import PAPER_FUNCTIONS, Reading
 from .specs import Spec
@@ -32,7 +32,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FunctionTask:
+class FunctionTask(Task):
     """Any of the functions in `dim` dimensions. `function` is what a tailored task would be for, and shapes nothing."""
 
     dim: int
@@ -40,10 +40,6 @@ class FunctionTask:
     function: str | None = field(default=None, compare=False)
     only: str | None = None  # the one function it is for; None: any
     reading: Reading = Reading.TEXT
-
-    @property
-    def is_random(self) -> bool:
-        return False
 
     @property
     def num_genes(self) -> int:

@@ -7,10 +7,11 @@ serves many runs, of any length that is a whole number of steps.
 
 import threading
 import zlib
-from collections.abc import Callable, Hashable
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -34,38 +35,36 @@ SWEEP = "sweep"  # GESMR, each lane with a setting of its own
 _METHOD = np.uint32(2**29)  # the place below a lane's key where methods have theirs
 
 
-class Task(Hashable, Protocol):
-    """What lanes optimise, as far as it shapes arrays. Equal tasks share programs."""
+class Task(ABC):
+    """What lanes optimise, as far as it shapes arrays: a frozen dataclass. Equal tasks share programs."""
+
+    num_children: int
+    reading: Reading
 
     @property
-    def num_children(self) -> int: ...
-
-    @property
+    @abstractmethod
     def num_genes(self) -> int: ...
-
-    @property
-    def reading(self) -> Reading: ...
 
     @property
     def is_random(self) -> bool:
         """Whether values are draws, new in every generation."""
-        ...
+        return False
 
+    @abstractmethod
     def shapes(self, lanes: int) -> tuple[Any, Any]:
         """Of what all lanes share, and of what each has of its own, with a first axis of `lanes`."""
-        ...
 
+    @abstractmethod
     def first(self, shared: Any, own: Any, key: noise.Key) -> Array:
         """A lane's first population `f[N+1, d]`."""
-        ...
 
+    @abstractmethod
     def objective(self, shared: Any, own: Any) -> Callable[..., Array]:
         """A lane's objective, from `f[n, d]` to `f[n]`; of a key as well if the task is random."""
-        ...
 
     def tailored(self, populations: int) -> "Task":
         """The task whose program should compute so many populations at once: itself, unless another is faster."""
-        ...
+        return self
 
 
 class Lanes(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import jax
 import numpy as np
 
+from ...run.batch import advances
 from ...run.function_task import FunctionTask, function_lanes, lanes_of
 from ...run.lanes import NUM_CHILDREN, STEP, Advance, Enter, First
 from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick, grouped
@@ -151,10 +152,7 @@ class DuelJob(Job[Duel]):
 
     @property
     def _advances(self) -> list[Advance]:
-        """The programs of a whole run of GESMR, step by step."""
-        whole, left = divmod(self.one.gesmr_generations, STEP)
-        steps = [STEP] * whole + [left] * (left > 0)
-        return [Advance("GESMR", self._task, 1, generations=step) for step in steps]
+        return advances("GESMR", self._task, 1, self.one.gesmr_generations)
 
     @property
     def _task(self) -> FunctionTask:

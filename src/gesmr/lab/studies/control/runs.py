@@ -16,7 +16,7 @@ from .... import noise
 from ....problems.control import EPISODES, TASKS, Control, get
 from ....problems.networks import UNIFORM, Policy
 from ...run.batch import BatchJob, batches, populations_of
-from ...run.lanes import FIXED_RATES, METHODS, NUM_CHILDREN, ORACLES, Lanes, compile_for, shape
+from ...run.lanes import FIXED_RATES, METHODS, NUM_CHILDREN, ORACLES, Lanes, Task, compile_for, shape
 from ...run.reading import Reading
 from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
 
@@ -94,7 +94,7 @@ def _memory_of_a_population(task: str, episodes: int) -> int:
 
 
 @dataclass(frozen=True)
-class ControlTask:
+class ControlTask(Task):
     """A control task for lanes that each have a key: of the first population, of the run and of its episodes.
 
     If `fresh`, episodes come from the run's key instead.
@@ -128,9 +128,6 @@ class ControlTask:
 
     def objective(self, shared: None, own: noise.Key) -> Control:
         return get(self.name, self.episodes, own, init=self.init, sample=self.sample, apart=self.fresh)
-
-    def tailored(self, populations: int) -> "ControlTask":
-        return self
 
 
 def control_lanes(seeds: Sequence[int]) -> Lanes:

@@ -24,7 +24,7 @@ from ....problems import datasets
 from ....problems.images import Images, Scores, problem_of
 from ....problems.networks import INITIALISATIONS, NORMAL, SEEN, STANDARDISED, UNIFORM, UNIT, ConvNet
 from ...run.batch import BatchJob, batches, populations_of
-from ...run.lanes import METHODS, NUM_CHILDREN, ORACLES, STEP, Lanes, compile_for, shape
+from ...run.lanes import METHODS, NUM_CHILDREN, ORACLES, STEP, Lanes, Task, compile_for, shape
 from ...run.reading import Reading
 from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
 from ..functions.runs import kept_generations
@@ -116,17 +116,13 @@ class Data(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ImagesTask:
+class ImagesTask(Task):
     """Networks on so many training images, which each lane has of its own."""
 
     images: int
     init: str = UNIFORM
     num_children: int = NUM_CHILDREN
     reading: Reading = Reading.TEXT
-
-    @property
-    def is_random(self) -> bool:
-        return False
 
     @property
     def num_genes(self) -> int:
@@ -145,9 +141,6 @@ class ImagesTask:
 
     def objective(self, shared: None, own: Data) -> Images:
         return Images(own.images, own.labels)
-
-    def tailored(self, populations: int) -> "ImagesTask":
-        return self
 
 
 def _data_shape(number: int, *lanes: int) -> Data:
