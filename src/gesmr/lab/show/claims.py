@@ -1,14 +1,17 @@
 """A claim of the paper, decided by a rule."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
 from .output import json_text
+
+R = TypeVar("R")
 
 
 class Verdict(StrEnum):
@@ -30,6 +33,33 @@ class Claim:
     found: str  # our numbers
     verdict: Verdict
     short: str = ""  # how the runs fall short of the paper's: "5 of 40 seeds, d up to 100"; "": they do not
+
+
+class Finding(NamedTuple):
+    """What results say about a claim."""
+
+    holds: bool | None  # None: neither
+    found: str
+    short: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        return Verdict.of(self.holds)
+
+
+@dataclass(frozen=True)
+class Rule(Generic[R]):
+    """A claim that results `R` decide."""
+
+    number: int
+    claim: str
+    rule: str
+    decide: Callable[[R], Finding | None]  # None: what it needs is not there
+    missing: str = "the runs this needs are not all there"
+
+    def decided(self, results: R) -> Claim:
+        holds, found, short = self.decide(results) or Finding(None, self.missing)
+        return Claim(self.number, self.claim, self.rule, found, Verdict.of(holds), short)
 
 
 def shortfall(**counts: tuple[int, int]) -> str:

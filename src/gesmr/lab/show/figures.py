@@ -1,4 +1,4 @@
-"""What the figures of all studies share: a look for every method, a style, log axes, and files that come out the same.
+"""What figures of all studies share: looks of methods and functions, a style, axes, bands, files that never differ.
 
 Figures are `matplotlib.figure.Figure` objects made without pyplot. Make them inside `style()`.
 """
@@ -6,19 +6,29 @@ Figures are `matplotlib.figure.Figure` objects made without pyplot. Make them in
 import io
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogFormatterMathtext, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogFormatterMathtext,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 from PIL import Image
 
 from ... import _checks
@@ -74,6 +84,15 @@ LINES: dict[str, LineStyle] = {
     "GESMR-AVG": LineStyle("#e69f00", _DASHED, "<"),
     "GESMR-FIX": LineStyle("#e69f00", _DASH_DOT, ">"),
 }
+_OTHER_LINES = tuple(LineStyle(c, _DOTTED, m) for c, m in (("#882255", "h"), ("#117733", "d"), ("#332288", "p")))
+_COLOURS = {
+    "ackley": "#0072b2",
+    "griewank": "#d55e00",
+    "rastrigin": "#56b4e9",
+    "rosenbrock": "#009e73",
+    "sphere": "#cc79a7",
+}
+_OTHER_COLOURS = ("#882255", "#117733", "#332288", "#e69f00")
 
 _RC = {
     "font.family": "DejaVu Sans",
@@ -110,6 +129,22 @@ _NO_DATES: dict[str, dict[str, Any]] = {
 _MOST_DECADES = 150  # on either side of 1 on a log axis; matplotlib's ticks overflow at twice that
 
 _lock = threading.RLock()
+
+
+def look(method: str) -> LineStyle:
+    """Of any method: one that has no look of its own has one of a few."""
+    return LINES.get(method) or _OTHER_LINES[crc32(method.encode()) % len(_OTHER_LINES)]
+
+
+def colour_of(function: str) -> str:
+    """Of any function."""
+    return _COLOURS.get(function) or _OTHER_COLOURS[crc32(function.encode()) % len(_OTHER_COLOURS)]
+
+
+def in_order(methods: Iterable[str]) -> list[str]:
+    """Each once, in the order of a legend."""
+    methods = dict.fromkeys(methods)
+    return [*(method for method in LINES if method in methods), *(m for m in methods if m not in LINES)]
 
 
 @contextmanager
@@ -203,28 +238,61 @@ def draw(axes: Axes, method: str, x: np.ndarray, middle: np.ndarray, low: np.nda
 
     Markers of different methods are staggered.
     """
-    look = LINES[method]
+    own = look(method)
     apart = max(len(x) // 4, 1)
-    first = list(LINES).index(method) * apart // len(LINES)
-    if look.dashes == _SOLID:  # a rim that sets it off from the lines it crosses
-        axes.plot(x, middle, color="white", linewidth=look.width + 1.0, zorder=look.above - 0.5)
-    axes.plot(x, middle, label=method, markevery=(first, apart), **look.options)
+    first = in_order([*LINES, method]).index(method) * apart // len(LINES) % apart
+    if own.dashes == _SOLID:  # a rim that sets it off from the lines it crosses
+        axes.plot(x, middle, color="white", linewidth=own.width + 1.0, zorder=own.above - 0.5)
+    axes.plot(x, middle, label=method, markevery=(first, apart), **own.options)
+    if np.isfinite(low).any():
+        band(axes, x, low, high, own.colour)
+
+
+def band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, colour: Any) -> None:
+    """Around a line, below all lines. On a log axis it ends where that does."""
     if axes.get_yscale() == "log":
         low, high = np.maximum([low, high], axes.get_ylim()[0])
-    if np.isfinite(low).any():
-        axes.fill_between(x, low, high, color=look.colour, alpha=0.18, linewidth=0, zorder=1)
+    axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0, zorder=1)
 
 
-def legend(figure: Figure, methods: Iterable[str], columns: int = 6) -> None:
-    """One legend for all panels, below them."""
-    present = [method for method in LINES if method in set(methods)]
-    handles = [Line2D([], [], label=method, **LINES[method].options) for method in present]
-    placed = figure.legend(
-        handles=handles,
-        loc="outside lower center",
-        ncols=min(columns, len(handles)),
-        handlelength=3.6,
-        columnspacing=1.6,
-    )
+def title(axes: Axes, text: str) -> None:
+    """Above the left end of a panel."""
+    axes.set_title(text, loc="left", fontweight="bold")
+
+
+def label(panels: np.ndarray, x: str = "", y: str = "", **look: Any) -> None:
+    """Name the axes of panels `[lines, columns]` that share them: x below the last line, y left of the first column."""
+    for axes in panels[-1] if x else ():
+        axes.set_xlabel(x, **look)
+    for axes in panels[:, 0] if y else ():
+        axes.set_ylabel(y, **look)
+
+
+def log_ticks(axes: Axes, x_or_y: str, ticks: Sequence[float], form: Callable[[float], str] = "{:g}".format) -> None:
+    """Make that axis a log axis which names these numbers and no others."""
+    getattr(axes, f"set_{x_or_y}scale")("log")
+    axis: Axis = getattr(axes, f"{x_or_y}axis")
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
+    axis.set_minor_locator(NullLocator())
+
+
+def mark(marker: str, text: str, **options: Any) -> Line2D:
+    """An entry of a legend: a marker without a line."""
+    return Line2D([], [], linestyle="none", marker=marker, label=text, **options)
+
+
+def legend_below(figure: Any, handles: Sequence[Line2D], columns: int | None = None, **options: Any) -> Legend:
+    """One legend for all panels of a figure, or a part of one, below them."""
+    columns = min(columns or len(handles), len(handles))
+    return figure.legend(handles=handles, loc="outside lower center", ncols=columns, **options)
+
+
+def legend(figure: Figure, looks: Mapping[str, LineStyle] | Iterable[str], columns: int = 6) -> None:
+    """Of methods, or of lines that look like this, below all panels."""
+    if not isinstance(looks, Mapping):
+        looks = {method: look(method) for method in in_order(looks)}
+    handles = [Line2D([], [], label=name, **own.options) for name, own in looks.items()]
+    placed = legend_below(figure, handles, columns, handlelength=3.6, columnspacing=1.6)
     for text in placed.get_texts():
         text.set_fontweight("bold" if text.get_text() == "GESMR" else "normal")

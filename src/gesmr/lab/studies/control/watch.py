@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,12 +13,43 @@ from PIL import Image
 
 from ....problems.control import TASKS, Trajectory, get
 from ...errors import LabError
-from ...show.figures import PAGE_WIDTH, settled, style
+from ...run.store import write_bytes
+from ...show.figures import PAGE_WIDTH, save, settled, style
+from .results import Results, by_task
 
 _FRAMES = 8  # of a strip
 _MOST_FRAMES = 250  # of an animation
 _DARK, _LIGHT, _ACCENT, _GOAL = "#333333", "#9a9a9a", "#d55e00", "#009e73"
 _STEP_MILLISECONDS = {"cartpole": 20, "pendulum": 50, "acrobot": 70, "mountaincar": 30}
+
+
+def watch(results: Results, task: str | None, method: str, seed: int | None, number: int, to: Path) -> list[str]:
+    """Write an animation and a strip of a run's best policy, for one task or all; a line about each.
+
+    Without a seed the run whose policy does best on the held-out episodes. Of runs with fixed episodes.
+    """
+    fixed = by_task(results, False)
+    if task is not None and task not in fixed:
+        raise LabError(f"--task must be one of {', '.join(fixed)}, which have been run, got {task!r}")
+    lines = []
+    for name in fixed if task is None else [task]:
+        methods = fixed[name]
+        if method not in methods:
+            raise LabError(f"--method must be one of {', '.join(methods)}, which have been run, got {method!r}")
+        runs = methods[method]
+        if seed is not None and seed not in runs.seeds:
+            raise LabError(f"--seed must be one of {', '.join(map(str, runs.seeds))}, which have been run, got {seed}")
+        chosen = runs.best_seed if seed is None else seed
+        seen = episode(name, runs.best[runs.seeds.index(chosen)], number)
+        base = to / f"{name}-{method.replace('/', '-')}-seed{chosen}-episode{number}"
+        write_bytes(base.with_name(f"{base.name}.gif"), animation(name, seen))
+        with style():
+            save(strip({name: seen}), base, ("png",))
+        lines.append(
+            f"{TASKS[name].environment}, {method}, seed {chosen}, held-out episode {number}: return "
+            f"{seen.rewards.sum():.1f} in {len(seen.rewards)} steps; {base}.gif, .png"
+        )
+    return lines
 
 
 def episode(task: str, solution: np.ndarray, number: int = 0) -> Trajectory:

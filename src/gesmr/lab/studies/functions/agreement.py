@@ -1,4 +1,4 @@
-"""How far our tables agree with printed ones, cell by cell."""
+"""How far our tables agree with printed ones, by method and dimension and cell by cell."""
 
 import csv
 import math
@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
 from ...errors import LabError
 from ...run.lanes import METHODS
-from .results import Row
-from .tables import FunctionTable
+from ...run.store import Store, write_text
+from ...show.output import csv_text, say
+from .results import Results, Row
+from .tables import Estimates, estimates, number
 
 # The paper's captions say 40, its text five, its asterisks are what five give: a printed mean has the noise of five.
 PRINTED_SEEDS = 5
@@ -94,7 +99,7 @@ def which_table(path: Path) -> str:
     return f"table{match[1]}"
 
 
-def agreement(table: FunctionTable, printed: Printed) -> list[Cell]:
+def agreement(table: Estimates, printed: Printed) -> list[Cell]:
     """Every cell that both tables have; without those of Table 3 that compare LAMR-100 with itself."""
     return [
         Cell(
@@ -114,3 +119,63 @@ def agreement(table: FunctionTable, printed: Printed) -> list[Cell]:
 def counts(cells: Sequence[Cell]) -> str:
     """`12 of 40`: how many agree, of how many."""
     return f"{sum(cell.agrees for cell in cells)} of {len(cells)}" if cells else "–"
+
+
+def say_agreement(
+    store: Store, results: Results, against: Path, table: int | None, to: Path, console: Console
+) -> list[str]:
+    """Print how far the tables agree with printed ones, and write every cell as CSV; the names of these files."""
+    printed = printed_tables(against, table)
+    ours = {made.name: made for made in estimates(results, also_used=True)}
+    if missing := printed.keys() - ours.keys():
+        raise LabError(f"there are no runs for {', '.join(sorted(missing))}")
+    written = []
+    for name, made in ours.items():
+        if (of := name.partition("_")[0]) in printed:
+            cells = agreement(made, printed[of])
+            if not cells:
+                raise LabError(f"{against} has no row and method in common with the runs in {store.directory}")
+            _say_agreement(made, cells, printed[of], console)
+            written.append(f"agreement_{name}.csv")
+            write_text(to / written[-1], _agreement_csv(cells))
+    return written
+
+
+def _say_agreement(table: Estimates, cells: list[Cell], printed: Printed, console: Console) -> None:
+    """By method and dimension, cell by cell where they differ, and in all."""
+    console.print(_agreement_table(table, cells))
+    for cell in cells:
+        if not cell.agrees:
+            say(console, f"differs: {cell.row.label}, {cell.method}: ours {number(cell.ours)} "
+                 f"± {cell.standard_error:.2g}, printed {number(cell.printed)}")  # fmt: skip
+    same = sum(printed.best.get(row) == best for row, best in zip(table.rows, table.best, strict=True))
+    left_out = [method for method in table.methods if table.compares_with_itself(method)]
+    said = f" ({', '.join(left_out)} compared with itself is not counted)" if left_out else ""
+    console.print(
+        f"{table.title}: [bold]{counts(cells)}[/bold] cells agree with the printed ones{said}; "
+        f"the best method is the printed one in {same} of {len(table.rows)} rows.",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _agreement_table(table: Estimates, cells: list[Cell]) -> Table:
+    text = Table(title=f"{table.title}: cells that agree", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    text.add_column("Method")
+    dims = sorted({cell.row.dim for cell in cells})
+    for heading in (*(f"d = {dim}" for dim in dims), "all"):
+        text.add_column(heading, justify="right")
+    for method in (*table.methods, "all"):
+        mine = [cell for cell in cells if method in (cell.method, "all")]
+        if mine:
+            text.add_row(method, *(counts([c for c in mine if c.row.dim == dim]) for dim in dims), counts(mine))
+    return text
+
+
+def _agreement_csv(cells: list[Cell]) -> str:
+    header = ["function", "dim", "std", "method", "ours", "se", "seeds", "printed", "allowed", "agrees"]
+    rows = []
+    for c in cells:
+        numbers = [f"{x:.6g}" for x in (c.ours, c.standard_error)]
+        verdict = [f"{c.printed:g}", f"{c.allowed:.4g}", int(c.agrees)]
+        rows.append([*c.row[:2], f"{c.row.std:g}", c.method, *numbers, c.seeds, *verdict])
+    return csv_text(header, rows)

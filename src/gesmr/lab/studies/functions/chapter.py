@@ -7,19 +7,21 @@ from typing import Any
 import numpy as np
 
 from ....problems.functions import FORMULAS
+from ...errors import LabError
 from ...run.lanes import ORACLES
 from ...run.reading import Reading
 from ...run.store import Store
 from ...show import stats
-from ...show.figures import LINES
+from ...show.figures import in_order, look
 from ...show.report.base import Chapter, Outcome, Section
 from ...show.report.page import shell
 from .. import Selection
-from .claims import claims
-from .results import PRINTED, Curves, Results, Row, Variant, load, load_variants
+from .claims import RULES
+from .results import PRINTED, Curves, Results, Row, Variant, load_variants
 from .runs import FunctionsStudy, Run
-from .tables import FunctionTable, number, tables
+from .tables import Estimates, estimates, number
 
+TITLE = "Six test functions"
 POINTS = 120  # of a curve, about
 _ON_DARK = {  # in place of a line's colour, brighter
     "#000000": "#f2f2f2",
@@ -31,19 +33,21 @@ _ON_DARK = {  # in place of a line's colour, brighter
 
 
 def chapter(directory: Path) -> Chapter:
-    store = Store(directory)
-    results = load_variants(store) or {PRINTED: load(store)}  # or its error, which says what to run
+    jobs = list(Store(directory).jobs())
+    results = load_variants(jobs)
+    if not results:
+        raise LabError(f"{directory} holds no {PRINTED.name} runs; `gesmr study run functions` makes some")
     return Chapter(
-        title="Six test functions",
-        summary=_summary(results),
+        title=TITLE,
+        summary=summary(results),
         outcomes=[
-            Outcome(variant.name if set(results) != {PRINTED} else "", claim)
+            Outcome(variant.name if set(results) != {PRINTED} else "", rule.decided(found))
             for variant, found in results.items()
-            for claim in claims(found)
+            for rule in RULES
         ],
         caution=_caution(results),
         sections=[_tables(results), _curves(results)],
-        provenance=next(iter(results.values())).provenance,
+        provenance=[job.provenance for job in jobs],
         runs=sum(len(curves.elite) for found in results.values() for curves in found.histories.values()),
         commands=[_command(found, directory.parent) for found in results.values()],
     )
@@ -52,7 +56,7 @@ def chapter(directory: Path) -> Chapter:
 _ByVariant = dict[Variant, Results]
 
 
-def _summary(results: _ByVariant) -> str:
+def summary(results: _ByVariant) -> str:
     sizes = []
     for variant, found in results.items():
         shape = zip(map(len, (found.rows, found.methods, found.seeds)), ("row", "method", "seed"), strict=True)
@@ -106,7 +110,7 @@ def _command(results: Results, directory: Path) -> str:
 
 
 def _tables(results: _ByVariant) -> Section:
-    made = {variant: tables(found) for variant, found in results.items()}
+    made = {variant: estimates(found) for variant, found in results.items()}
     every_row = [row for found in results.values() for row in found.rows]
     context = {
         "variants": [
@@ -122,7 +126,7 @@ def _tables(results: _ByVariant) -> Section:
     return Section("tables", "Tables 1–3", "studies/functions/functions_tables.html.j2", context)
 
 
-def _table(table: FunctionTable) -> dict[str, Any]:
+def _table(table: Estimates) -> dict[str, Any]:
     heading, _, title = table.title.partition(": ")
     return {
         "name": table.name,
@@ -136,7 +140,7 @@ def _table(table: FunctionTable) -> dict[str, Any]:
     }
 
 
-def _cell(table: FunctionTable, i: int, j: int) -> dict[str, Any]:
+def _cell(table: Estimates, i: int, j: int) -> dict[str, Any]:
     value, error, median = (float(part[i, j]) for part in (table.mean, table.standard_error, table.median))
     best = table.methods[j] == table.best[i]
     seeds = int((~np.isnan(table.values[i, j])).sum())
@@ -155,7 +159,7 @@ def _cell(table: FunctionTable, i: int, j: int) -> dict[str, Any]:
 
 
 def _curves(results: _ByVariant) -> Section:
-    methods = [method for method in LINES if any(method in found.methods for found in results.values())]
+    methods = in_order(method for found in results.values() for method in found.methods)
     data = {
         "methods": [_look(method) for method in methods],
         "variants": [{"name": variant.name, "rows": _row_curves(found)} for variant, found in results.items()],
@@ -172,16 +176,15 @@ def _curves(results: _ByVariant) -> Section:
 
 
 def _look(method: str) -> dict[str, Any]:
-    look = LINES[method]
-    width = 3.2 if method == "GESMR" else 1.7
+    own = look(method)
     return {
         "name": method,
         "oracle": method in ORACLES,
-        "colour": look.colour,
-        "dark": _ON_DARK.get(look.colour, look.colour),
-        "dash": [round(1.5 * length, 2) for length in look.dashes[1]],
-        "width": width,
-        "above": look.above,
+        "colour": own.colour,
+        "dark": _ON_DARK.get(own.colour, own.colour),
+        "dash": [round(1.5 * length, 2) for length in own.dashes[1]],
+        "width": 3.2 if method == "GESMR" else 1.7,
+        "above": own.above,
     }
 
 
@@ -201,9 +204,7 @@ def _row_curves(results: Results) -> list[dict[str, Any]]:
 
 def _lines(results: Results, row: Row) -> dict[str, Any]:
     """Over the same generations for every method: elite value and log10 of the rate, each with its standard error."""
-    histories = {
-        method: results.curves(row, method) for method in results.methods if (row, method) in results.histories
-    }
+    histories = results.histories_of(row)
     kept = thinned(next(iter(histories.values())).generation)
     return {
         "generation": next(iter(histories.values())).generation[kept].tolist(),

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
 
 import matplotlib
 import numpy as np
@@ -19,13 +18,14 @@ from ...show.figures import (
     PAGE_HEIGHT,
     PAGE_WIDTH,
     draw,
+    label,
     legend,
     log_y,
     over_seeds,
-    save,
     settled,
     style,
     symmetric_log_y,
+    title,
 )
 from .results import Results, Row
 
@@ -39,15 +39,27 @@ _TABLES = {
 }
 
 
-def write(results: Results, directory: Path | str, rows: Sequence[Row] | None = None) -> list[Path]:
-    """Save `curves`, named after `rows` if given, and `overview`, unless only oracles ran, as PDF, SVG and PNG."""
-    names = [f"{row.function}-{row.dim}d-std{row.std:g}" for row in rows or ()]
-    figures = {"_".join(["curves", *names]): curves(results, rows)}
+def make_figures(results: Results, rows: Sequence[str] = ()) -> dict[str, tuple[str, Figure]]:
+    """Curves of rows like "ackley,100,10", and the overview of ranks, unless only oracles ran."""
+    chosen = list(map(_row, rows))
+    names = [f"{row.function}-{row.dim}d-std{row.std:g}" for row in chosen]
+    caption = "Elite value and mean mutation rate over generations: means over seeds, bands of one standard error."
+    made = {"_".join(["curves", *names]): (caption, curves(results, chosen or None))}
     if results.ranked:
-        figures["overview"] = overview(results)
-    return [path for name, figure in figures.items() for path in save(figure, Path(directory) / name)]
+        made["overview"] = "The rank of every method in every row of Tables 1–3.", overview(results)
+    return made
 
 
+def _row(text: str) -> Row:
+    """`ackley,100,10` as a row."""
+    try:
+        function, dim, std = text.split(",")
+        return Row(function.strip().lower(), int(dim), float(std))
+    except ValueError as error:
+        raise LabError(f"--row must be like ackley,100,10 (function, d, std), got {text!r}") from error
+
+
+@style()
 def curves(results: Results, rows: Sequence[Row] | None = None) -> Figure:
     """A pair of panels for each of up to six rows: elite value and mean mutation rate over generations.
 
@@ -61,32 +73,30 @@ def curves(results: Results, rows: Sequence[Row] | None = None) -> Figure:
     for row in rows:
         if row not in results.rows:
             raise LabError(f"there are no runs of {row.label}; there are some of {_described(results.rows)}")
-    with style():
-        height = min(1.9 * len(rows), PAGE_HEIGHT - 0.6) + 0.6
-        figure = Figure(figsize=(PAGE_WIDTH, height), layout=ConstrainedLayoutEngine(wspace=0.04))
-        panels = figure.subplots(len(rows), 2, squeeze=False)
-        for row, (elite, rate) in zip(rows, panels, strict=True):
-            _draw_row(results, row, elite, rate)
-            elite.set_title(row.label, loc="left", fontweight="bold")
-        for axes in panels[-1]:
-            axes.set_xlabel("Generation")
-        legend(figure, [method for row, method in results.histories if row in rows])
-        return settled(figure)
+    height = min(1.9 * len(rows), PAGE_HEIGHT - 0.6) + 0.6
+    figure = Figure(figsize=(PAGE_WIDTH, height), layout=ConstrainedLayoutEngine(wspace=0.04))
+    panels = figure.subplots(len(rows), 2, squeeze=False)
+    for row, (elite, rate) in zip(rows, panels, strict=True):
+        _draw_row(results, row, elite, rate)
+        title(elite, row.label)
+    label(panels, "Generation")
+    legend(figure, [method for row, method in results.histories if row in rows])
+    return settled(figure)
 
 
+@style()
 def overview(results: Results) -> Figure:
     """The rank of every method that is no oracle in every row of Tables 1–3; the best mean rank first."""
     if not results.ranked:
         raise LabError("there is nothing to rank: only oracles have runs")
     groups = groupby(results.rows, key=lambda row: row.function)
     lines = ["Mean rank", *(line for function, rows in groups for line in (function.capitalize(), *rows))]
-    with style():
-        figure = Figure(figsize=(PAGE_WIDTH, min(1.2 + 0.155 * len(lines), PAGE_HEIGHT)), layout="constrained")
-        panels = figure.subplots(1, len(_TABLES), sharey=True)
-        for axes, table in zip(panels, _TABLES, strict=True):
-            _draw_ranks(axes, results, table, lines)
-        _label_lines(panels[0], lines)
-        return settled(figure)
+    figure = Figure(figsize=(PAGE_WIDTH, min(1.2 + 0.155 * len(lines), PAGE_HEIGHT)), layout="constrained")
+    panels = figure.subplots(1, len(_TABLES), sharey=True)
+    for axes, table in zip(panels, _TABLES, strict=True):
+        _draw_ranks(axes, results, table, lines)
+    _label_lines(panels[0], lines)
+    return settled(figure)
 
 
 def default_rows(results: Results) -> tuple[Row, ...]:
@@ -97,20 +107,18 @@ def default_rows(results: Results) -> tuple[Row, ...]:
 
 def ranks(results: Results, table: np.ndarray) -> np.ndarray:
     """Ranks `f[R, ranked methods]` of the means over seeds, 1 for the lowest. Equal ones share; NaN if no run."""
-    means = stats.mean(table[:, [results.methods.index(method) for method in results.ranked]])
+    means = stats.mean(table[:, results.columns(results.ranked)])
     return rankdata(means, axis=-1, nan_policy="omit")
 
 
 def _draw_row(results: Results, row: Row, elite: Axes, rate: Axes) -> None:
     """The two panels of a row. The scales come first: bands depend on where a log axis ends."""
-    histories = {
-        method: results.curves(row, method) for method in results.methods if (row, method) in results.histories
-    }
+    histories = results.histories_of(row)
     values = {method: over_seeds(history.elite) for method, history in histories.items()}
     with np.errstate(over="ignore"):
         rates = {method: np.exp(over_seeds(history.log_rate)) for method, history in histories.items()}
-    for axes, lines, label in ((elite, values, "Elite value"), (rate, rates, "Mutation rate")):
-        axes.set_ylabel(label)
+    for axes, lines, of in ((elite, values, "Elite value"), (rate, rates, "Mutation rate")):
+        axes.set_ylabel(of)
         axes.yaxis.set_label_coords(-0.15, 0.5)
         if lines:
             _choose_scale(axes, np.array([middle for middle, *_ in lines.values()]))

@@ -1,17 +1,18 @@
 """The stored runs of the function study as arrays: row × method × seed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ....problems.functions import FORMULAS
-from ...errors import LabError
 from ...run.lanes import METHODS, ORACLES
 from ...run.reading import LAMR_NAME, Reading
-from ...run.store import Store
-from .runs import REVISION, generations_of, kept_generations
+from ...run.store import StoredJob, runs_of
+from ...show.collect import Arrays, by_seed, stacked
+from ...show.view import MissingError
+from .runs import Cost, Run, generations_of, kept_generations
 
 RUGGED = ("ackley", "griewank", "rastrigin")
 SMOOTH = ("rosenbrock", "sphere")
@@ -69,13 +70,16 @@ class Results:
     used_rate_error: np.ndarray  # f[R, M, S]  the same by the rates that children were made with, generations 1 … T
     log_rate: np.ndarray  # f[R, M, S]  averaged over generations
     seconds: dict[int, np.ndarray]  # per dimension f[repeats, 2]: of a generation, fixed rate and GESMR
-    provenance: tuple[dict[str, Any], ...]  # of every stored group
     histories: dict[tuple[Row, str], Curves]
 
     @property
     def ranked(self) -> tuple[str, ...]:
         """The methods that compete: all but the oracles."""
         return tuple(method for method in self.methods if method not in ORACLES)
+
+    def columns(self, methods: Sequence[str]) -> list[int]:
+        """Indices of these methods."""
+        return [self.methods.index(method) for method in methods]
 
     def values(self, table: np.ndarray, row: Row, method: str) -> np.ndarray:
         """One of the arrays above for a row and a method, `f[S]`."""
@@ -88,74 +92,69 @@ class Results:
     def curves(self, row: Row, method: str) -> Curves:
         return self.histories[row, method]
 
+    def histories_of(self, row: Row) -> dict[str, Curves]:
+        """By method, of those that have run."""
+        return {method: self.histories[row, method] for method in self.methods if (row, method) in self.histories}
 
-_Runs = dict[tuple[Row, str], dict[int, dict[str, np.ndarray]]]  # arrays by cell and seed
+
+_Runs = Mapping[Row, Mapping[str, Mapping[int, Arrays]]]  # by row, method and seed
 
 
-def load(store: Store, variant: Variant = PRINTED, seeds: range | None = None) -> Results:
-    """The runs of a variant in the store, of these seeds or of all."""
-    found = load_variants(store, seeds)
+def load(
+    jobs: Sequence[StoredJob], shifted: bool = False, as_text: bool = False, seeds: range | None = None
+) -> Results:
+    """The stored runs of a variant, of these seeds or of all."""
+    variant = Variant(shifted, Reading.TEXT if as_text else Reading.PRINT)
+    found = load_variants(jobs, seeds)
     if variant not in found:
-        which = f"{variant.name} runs" + (f" of seeds {seeds.start}-{seeds.stop - 1}" if seeds else "")
-        raise LabError(f"{store.directory} holds no {which}; `gesmr study run functions` makes some")
+        raise MissingError(f"{variant.name} runs" + (f" of seeds {seeds.start}-{seeds.stop - 1}" if seeds else ""))
     return found[variant]
 
 
-def load_variants(store: Store, seeds: range | None = None) -> dict[Variant, Results]:
+def load_variants(jobs: Sequence[StoredJob], seeds: range | None = None) -> dict[Variant, Results]:
     """All variants that have runs, the printed ones first."""
-    runs: dict[Variant, _Runs] = {Variant(moved, reading): {} for reading in Reading for moved in (False, True)}
-    seconds: dict[int, np.ndarray] = {}
-    provenance = []
-    for group in store.jobs():
-        provenance.append(group.provenance)
-        for i, spec in enumerate(group.specs):
-            if spec["revision"] != REVISION:
-                continue
-            arrays = {name: array[i] for name, array in group.arrays.items()}
-            if spec["kind"] == "cost":
-                seconds[spec["dim"]] = arrays["seconds"]
-            elif seeds is None or spec["seed"] in seeds:
-                cell = Row(spec["function"], spec["dim"], spec["std"]), spec["method"]
-                of_variant = runs[Variant(spec["shifted"], Reading(spec["reading"]))]
-                of_variant.setdefault(cell, {})[spec["seed"]] = arrays
-    return {variant: _assemble(variant, r, seconds, tuple(provenance)) for variant, r in runs.items() if r}
+    runs: dict[Variant, list[tuple[Run, Arrays]]] = {}
+    for run, arrays in runs_of(jobs, Run):
+        if seeds is None or run.seed in seeds:
+            runs.setdefault(Variant(run.shifted, Reading(run.reading)), []).append((run, arrays))
+    seconds = {cost.dim: arrays["seconds"] for cost, arrays in runs_of(jobs, Cost)}
+    order = [Variant(moved, reading) for reading in Reading for moved in (False, True)]
+    by_variant = {variant: by_seed(runs[variant], Row, lambda run: run.method) for variant in order if variant in runs}
+    return {variant: _assemble(variant, found, seconds) for variant, found in by_variant.items()}
 
 
-def _assemble(
-    variant: Variant, runs: _Runs, seconds: dict[int, np.ndarray], provenance: tuple[dict[str, Any], ...]
-) -> Results:
+def _assemble(variant: Variant, runs: _Runs, seconds: dict[int, np.ndarray]) -> Results:
     order = list(FORMULAS)
-    rows = sorted({row for row, _ in runs}, key=lambda row: (order.index(row.function), row.dim, row.std))
-    methods = [method for method in METHODS if any(method == m for _, m in runs)]
-    seeds = sorted({seed for cell in runs.values() for seed in cell})
+    rows = sorted(runs, key=lambda row: (order.index(row.function), row.dim, row.std))
+    methods = [method for method in METHODS if any(method in of_row for of_row in runs.values())]
+    seeds = sorted({seed for of_row in runs.values() for cell in of_row.values() for seed in cell})
     names = ("final", "mean", "rate_error", "used_rate_error", "log_rate")
     tables = {name: np.full((len(rows), len(methods), len(seeds)), np.nan) for name in names}
     histories = {}
-    for (row, method), cell in runs.items():
-        place = rows.index(row), methods.index(method)
+    cells = {(row, method): cell for row in rows for method, cell in runs[row].items()}
+    for (row, method), cell in cells.items():
         generations = generations_of(row.function, row.dim)
         for seed, run in cell.items():
-            oracle = runs.get((row, LAMR_NAME), {}).get(seed) if FORMULAS[row.function].optimum is not None else None
-            here = (*place, seeds.index(seed))
+            oracle = runs[row].get(LAMR_NAME, {}).get(seed) if FORMULAS[row.function].optimum is not None else None
+            here = rows.index(row), methods.index(method), seeds.index(seed)
             tables["final"][here] = run["final"]
             tables["mean"][here] = _mean_elite(run, generations, variant.reading)
             tables["log_rate"][here] = run["mean_log_rate"]
             if oracle is not None:  # Table 3 has no row without a minimum
                 tables["used_rate_error"][here] = _used_rate_error(run, oracle)
                 tables["rate_error"][here] = _rate_error(run, oracle, generations, variant.reading)
-        stacked = {name: np.stack([cell[seed][name] for seed in sorted(cell)]) for name in ("elite", "log_rate")}
-        histories[row, method] = Curves(kept_generations(generations), stacked["elite"], stacked["log_rate"])
-    return Results(variant, tuple(rows), tuple(methods), tuple(seeds), **tables, seconds=seconds,
-                   provenance=provenance, histories=histories)  # fmt: skip
+        arrays = stacked(cell, sorted(cell))
+        histories[row, method] = Curves(kept_generations(generations), arrays["elite"], arrays["log_rate"])
+    return Results(variant, tuple(rows), tuple(methods), tuple(seeds), **tables, seconds=seconds, histories=histories)
 
 
-def _mean_elite(run: dict[str, np.ndarray], generations: int, reading: Reading) -> float:
+def _mean_elite(run: Arrays, generations: int, reading: Reading) -> float:
     """Over generations 1 … T; in print the first population counts too."""
     mean = float(run["mean_elite"])
     return mean if reading is Reading.TEXT else (generations * mean + float(run["first"])) / (generations + 1)
 
 
-def _rate_error(run: dict[str, np.ndarray], oracle: dict[str, np.ndarray], generations: int, reading: Reading) -> float:
+def _rate_error(run: Arrays, oracle: Arrays, generations: int, reading: Reading) -> float:
     """Mean over generations of (log rate − LAMR-100's)².
 
     In print a method's entry of generation t is what its update left in force, LAMR-100's the rate the generation used;
@@ -170,7 +169,7 @@ def _rate_error(run: dict[str, np.ndarray], oracle: dict[str, np.ndarray], gener
     return float((generations * _square_distance(run["left"], target) + start) / (generations + 1))
 
 
-def _used_rate_error(run: dict[str, np.ndarray], oracle: dict[str, np.ndarray]) -> float:
+def _used_rate_error(run: Arrays, oracle: Arrays) -> float:
     return _square_distance(run["used"], oracle["used"][0])
 
 

@@ -1,25 +1,22 @@
 """Tables 1–3: means over seeds, the best method in bold, the paper's asterisk; and the tests it leaves out."""
 
-import csv
-import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from ...run.lanes import ORACLES
 from ...run.reading import LAMR_NAME, Reading
 from ...show import stats
+from ...show.output import csv_text
+from ...show.table import Cell, Column, Table
 from .results import Results, Row
 
 
 @dataclass(frozen=True)
-class FunctionTable:
-    """One of the paper's tables. NaN where there is no run."""
+class Estimates:
+    """What one of the paper's tables is made of. NaN where there is no run."""
 
     name: str  # "table1" …
     title: str
@@ -112,7 +109,7 @@ TITLES = {
 }
 
 
-def tables(results: Results, also_used: bool = False) -> list[FunctionTable]:
+def estimates(results: Results, also_used: bool = False) -> list[Estimates]:
     """Tables 1–3, and the last once more `also` by the rates that children were made with, if that is another one.
 
     Table 3 has no row without an optimum.
@@ -126,7 +123,7 @@ def tables(results: Results, also_used: bool = False) -> list[FunctionTable]:
         kept = [i for i, row in enumerate(results.rows) if not name.startswith("table3") or row.function != "linear"]
         if kept:
             rows = tuple(results.rows[i] for i in kept)
-            made.append(FunctionTable(name, title, rows, results.methods, values[kept]))
+            made.append(Estimates(name, title, rows, results.methods, values[kept]))
     return made
 
 
@@ -137,60 +134,29 @@ def number(value: float) -> str:
     return f"{value:z.1f}" if abs(value) < 1e4 else f"{value:.1e}"
 
 
-def as_text(table: FunctionTable) -> Table:
-    """For the terminal."""
-    text = Table(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    text.caption = "Bold: best but for the oracles (†); * p < 0.05 against every other (Welch)."
-    text.caption_justify = "left"
-    for heading in ("Function", "d", "std", *map(_heading, table.methods)):
-        text.add_column(heading, justify="left" if heading == "Function" else "right", no_wrap=True)
-    for i, row in enumerate(table.rows):
-        same = i > 0 and table.rows[i - 1].function == row.function
-        label = "" if same else row.function.capitalize()
-        cells = [Text(mark.set("{}", "*"), style="bold" if mark.best else "") for mark in _marks(table, i)]
-        last = i + 1 == len(table.rows) or table.rows[i + 1].function != row.function
-        text.add_row(label, str(row.dim), f"{row.std:g}", *cells, end_section=last)
-    return text
+def make_tables(results: Results) -> list[Table]:
+    return list(map(as_table, estimates(results)))
 
 
-def as_csv(table: FunctionTable) -> str:
-    """The columns of the printed tables, and a standard error for every method."""
-    out = io.StringIO()
-    errors = [f"{method}_se" for method in table.methods]
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["function", "dim", "std", *table.methods, "best", "significant", *errors])
-    for i, row in enumerate(table.rows):
-        means, spread = ([_plain(x) for x in part[i]] for part in (table.mean, table.standard_error))
-        best = table.best[i] or ""
-        writer.writerow([row.function, row.dim, f"{row.std:g}", *means, best, int(table.significant[i]), *spread])
-    return out.getvalue()
+def as_table(made: Estimates) -> Table:
+    """A mean for every row and method."""
+    columns = [Column("function", "Function"), Column("dim", "d"), Column("std", "std")]
+    columns += [Column(method, f"{method}†" if method in ORACLES else method) for method in made.methods]
+    note = "Bold: best but for the oracles (†); * p < 0.05 against every other (Welch)."
+    rows = []
+    for i, row in enumerate(made.rows):
+        best = [method == made.best[i] for method in made.methods]
+        cells = [
+            Cell(value, number(value), bold, bold and made.significant[i], error)
+            for value, error, bold in zip(made.mean[i].tolist(), made.standard_error[i].tolist(), best, strict=True)
+        ]
+        rows.append((Cell(row.function, row.function.capitalize()), row.dim, Cell(row.std, f"{row.std:g}"), *cells))
+    return Table(made.name, made.title, tuple(columns), tuple(rows), note, sections=True)
 
 
-def as_markdown(table: FunctionTable) -> str:
-    headings = ["Function", "d", "std", *map(_heading, table.methods)]
-    lines = [_pipes(headings), _pipes([":--", *["--:"] * (len(headings) - 1)])]
-    for i, row in enumerate(table.rows):
-        cells = [mark.set("**{}**", "\\*") for mark in _marks(table, i)]
-        lines.append(_pipes([row.function.capitalize(), str(row.dim), f"{row.std:g}", *cells]))
-    return "\n".join(lines) + "\n"
-
-
-def as_latex(table: FunctionTable) -> str:
-    """A `tabular` for the booktabs package."""
-    headings = ["Function", "$d$", "std"]
-    headings += [f"{method}$^\\dagger$" if method in ORACLES else method for method in table.methods]
-    lines = [f"% {table.title}", rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}", r"\toprule"]
-    lines += [_ampersands(headings), r"\midrule"]
-    for i, row in enumerate(table.rows):
-        cells = [mark.set(r"\textbf{{{}}}", "*").replace("-", "$-$").replace("–", "--") for mark in _marks(table, i)]
-        lines.append(_ampersands([row.function.capitalize(), str(row.dim), f"{row.std:g}", *cells]))
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
-
-
-def statistics_csv(made: list[FunctionTable]) -> str:
+def statistics_csv(made: Sequence[Estimates]) -> str:
     """Every comparison of a row's best method with the others, beside the paper's test."""
-    out = io.StringIO()
-    writer: Any = None
+    lines = []
     for table in made:
         for i, (row, tests) in enumerate(zip(table.rows, table.tests, strict=True)):
             for other, test in tests.items():
@@ -200,42 +166,6 @@ def statistics_csv(made: list[FunctionTable]) -> str:
                     for who, method in (("best", best), ("other", other))
                 }
                 where = {"table": table.name, "function": row.function, "dim": row.dim, "std": f"{row.std:g}"}
-                numbers = {name: _plain(value) for name, value in (medians | test).items()}
-                record = {**where, "best": best, "other": other, **numbers}
-                if writer is None:
-                    writer = csv.DictWriter(out, record, lineterminator="\n")
-                    writer.writeheader()
-                writer.writerow(record)
-    return out.getvalue()
-
-
-@dataclass(frozen=True)
-class _Mark:
-    number: str
-    best: bool
-    starred: bool
-
-    def set(self, bold: str, star: str) -> str:
-        """The number, emphasised if it is the best."""
-        return bold.format(self.number) + star * self.starred if self.best else self.number
-
-
-def _marks(table: FunctionTable, row: int) -> list[_Mark]:
-    best = [method == table.best[row] for method in table.methods]
-    return [_Mark(number(table.mean[row, m]), best[m], best[m] and table.significant[row]) for m in range(len(best))]
-
-
-def _heading(method: str) -> str:
-    return f"{method}†" if method in ORACLES else method
-
-
-def _plain(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.6g}"
-
-
-def _pipes(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _ampersands(cells: list[str]) -> str:
-    return f"{' & '.join(cells)} \\\\"
+                numbers = {name: "" if np.isnan(x) else f"{x:.6g}" for name, x in (medians | test).items()}
+                lines.append({**where, "best": best, "other": other, **numbers})
+    return csv_text(list(lines[0]), [line.values() for line in lines]) if lines else ""

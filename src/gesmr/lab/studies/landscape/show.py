@@ -16,14 +16,16 @@ from rich.console import Console
 from ....analysis import Curves, best_rates, check_objective, objective_curves
 from ....problems.functions import FORMULAS, get
 from ...errors import LabError
-from ...run.store import StoredJob, write_text
-from ...show.claims import Claim, Verdict
-from ...show.figures import PAGE_HEIGHT, PAGE_WIDTH, save, settled, style, symmetric_log_y
-from ...show.output import say
-from ...show.simple import SimpleTable, StudyView
+from ...run.function_task import WITH_OPTIMUM
+from ...run.store import StoredJob, runs_of, write_text
+from ...show.claims import Finding, Rule
+from ...show.collect import largest
+from ...show.figures import PAGE_HEIGHT, PAGE_WIDTH, label, legend_below, save, settled, style, symmetric_log_y, title
+from ...show.output import csv_text, listed, say
+from ...show.table import Table
+from ...show.view import View
 from .runs import BINS, DIMS, Panel, from_arrays
 
-WITH_MINIMUM = tuple(name for name, formula in FORMULAS.items() if formula.optimum is not None)
 RATES = np.geomspace(1e-3, 1e3, 61)
 _SURE = 5.0  # standard errors: among all pairs of rates in all panels chance alone exceeds it once in a hundred studies
 _LINES = {"highest": ("E[max Δ]", "#009e73"), "mean": ("E[Δ]", "#000000"), "lowest": ("E[min Δ]", "#d55e00")}
@@ -32,26 +34,18 @@ _LEAST_SHARE = 1e-4
 Results = Mapping[tuple[str, int], Curves]  # by function and dimension
 
 
-def load(groups: Sequence[StoredJob]) -> Results:
+def load(jobs: Sequence[StoredJob]) -> Results:
     """Curves in the study's order; of panels computed twice the one with more points."""
-    names = {field.name for field in fields(Panel)}
-    found: dict[tuple[str, int], tuple[Panel, Curves]] = {}
-    for group in groups:
-        for i, spec in enumerate(group.specs):
-            panel = Panel(**{name: value for name, value in spec.items() if name in names})
-            where = panel.function, panel.dim
-            if where not in found or found[where][0].points < panel.points:
-                found[where] = panel, from_arrays(panel, group.arrays, i)
-    order = list(FORMULAS)
-    return {where: found[where][1] for where in sorted(found, key=lambda where: (order.index(where[0]), where[1]))}
+    found = largest(runs_of(jobs, Panel), lambda panel: (panel.function, panel.dim), lambda panel: panel.points)
+    order = sorted(found, key=lambda where: (list(FORMULAS).index(where[0]), where[1]))
+    return {where: from_arrays(*found[where]) for where in order}
 
 
 def summary(results: Results) -> str:
     changes = min(int(curves.counted.sum()) for curves in results.values())
-    functions, dims = (sorted(set(names)) for names in zip(*results, strict=True))
-    return (
-        f"{len(results)} panels: {len(functions)} functions, d = {', '.join(map(str, dims))}; {changes:,} changes each"
-    )
+    functions = len({function for function, _ in results})
+    dims = listed(dim for _, dim in results)
+    return f"{len(results)} panels: {functions} functions, d = {dims}; {changes:,} changes each"
 
 
 @dataclass(frozen=True)
@@ -88,14 +82,17 @@ def _above(values: np.ndarray, errors: np.ndarray) -> np.ndarray:
     return values[:, None] - values[None, :] > _SURE * np.hypot(errors[:, None], errors[None, :])
 
 
-def decide(results: Results) -> list[Claim]:
+def _mean_and_minimum(results: Results) -> Finding:
     """Claim 8, over all functions with a minimum in all dimensions of the study."""
-    wanted = [(function, dim) for function in WITH_MINIMUM for dim in DIMS]
-    there = all(where in results for where in wanted)
-    shapes = [shape(results[where]) for where in wanted if where in results]
+    wanted = [(function, dim) for function in WITH_OPTIMUM for dim in DIMS]
+    panels = [results[where] for where in wanted if where in results]
+    if len(panels) < len(wanted):
+        absent = len(wanted) - len(panels)
+        return Finding(None, f"{absent} of the {len(wanted)} panels this needs are not there")
+    shapes = list(map(shape, panels))
     counted = {field.name: sum(getattr(s, field.name) for s in shapes) for field in fields(Shape)}
-    exactly = sum(best_rates(results[where])[0] == results[where].rates[0] for where in wanted if where in results)
-    linear = [curves for (function, _), curves in results.items() if function not in WITH_MINIMUM]
+    exactly = sum(best_rates(curves)[0] == curves.rates[0] for curves in panels)
+    linear = [curves for (function, _), curves in results.items() if function not in WITH_OPTIMUM]
     falling = sum(best_rates(curves)[1] == curves.rates[-1] for curves in linear)
     found = (
         f"of {len(wanted)} panels E[Δ] grows in {counted['mean_grows']}, is lowest at the smallest σ within error in "
@@ -104,28 +101,28 @@ def decide(results: Results) -> list[Claim]:
     )
     if linear:
         found += f". Linear, the exception: E[min Δ] is lowest at the largest σ in {falling} of {len(linear)}"
-    missing = f"{len(wanted) - len(shapes)} of the {len(wanted)} panels this needs are not there"
-    return [
-        Claim(
-            8,
-            "E[Δ] grows monotonically with σ, so σ*_mean → 0; E[min Δ] falls, then rises, so σ*_min > 0; as σ → ∞ both "
-            "are positive, E[Δ] above E[min Δ]",
-            "all of it in every panel of the five functions with a minimum (Linear has none, and is the paper's "
-            "exception), for σ from 10⁻³ to 10³ and groups of ten: E[Δ] at no σ lower than at a smaller one; E[min Δ] "
-            f"lowest inside the grid, never rising before and never falling after. Differences of less than {_SURE:g} "
-            "standard errors do not count against it; the depth of the dip and the signs at the largest σ must exceed "
-            "them",
-            found if there else missing,
-            Verdict.of(all(n == len(wanted) for n in counted.values()) if there else None),
-        )
-    ]
+    return Finding(all(n == len(wanted) for n in counted.values()), found)
 
 
-def tables(results: Results) -> list[SimpleTable]:
+RULES = (
+    Rule(
+        8,
+        "E[Δ] grows monotonically with σ, so σ*_mean → 0; E[min Δ] falls, then rises, so σ*_min > 0; as σ → ∞ both "
+        "are positive, E[Δ] above E[min Δ]",
+        "all of it in every panel of the five functions with a minimum (Linear has none, and is the paper's "
+        "exception), for σ from 10⁻³ to 10³ and groups of ten: E[Δ] at no σ lower than at a smaller one; E[min Δ] "
+        f"lowest inside the grid, never rising before and never falling after. Differences of less than {_SURE:g} "
+        "standard errors do not count against it; the depth of the dip and the signs at the largest σ must exceed them",
+        _mean_and_minimum,
+    ),
+)
+
+
+def tables(results: Results) -> list[Table]:
     rows = [(function.capitalize(), dim, *_row(curves)) for (function, dim), curves in results.items()]
     note = _NOTE + _LINEAR * any(function == "linear" for function, _ in results)
-    title = "Change of value Δ against mutation rate σ"
-    return [SimpleTable("landscape", title, ("f", "d", *_COLUMNS), tuple(rows), note)]
+    heading = "Change of value Δ against mutation rate σ"
+    return [Table("landscape", heading, ("f", "d", *_COLUMNS), tuple(rows), note)]
 
 
 _COLUMNS = ("σ*_mean", "σ*_min", "largest σ", "E[Δ] there", "E[min Δ] there", "E[Δ] grows", "E[min Δ] dips", "dropped")
@@ -133,6 +130,11 @@ _NOTE = (
     "σ* is where E[Δ] or E[min Δ] is lowest on the grid; at small σ differences of E[Δ] can be within error. "
     "Grows: nowhere surely lower than at a smaller σ. Dips: lowest inside the grid, falling before and rising after. "
     "Dropped: changes that are not finite."
+)
+_WHAT = (
+    "Colour: how the changes Δ by mutations of points x ~ N(0, I) are distributed for each rate σ. Lines: E[Δ] with "
+    "twice its standard error, and the means of minimum and maximum over groups of ten mutants of one point. Dots: "
+    "where E[Δ] and E[min Δ] are lowest."
 )
 _LINEAR = " E[Δ] of Linear is 0 at every σ: its σ*_mean is chance."
 
@@ -147,60 +149,46 @@ def _row(curves: Curves) -> tuple[Any, ...]:
 def figures(results: Results) -> dict[str, tuple[str, Figure]]:
     large = ("ackley", 2) if ("ackley", 2) in results else next(iter(results))
     name = _title(*large)
-    what = "Colour: how the changes Δ by mutations of points x ~ N(0, I) are distributed for each rate σ. Lines: E[Δ] "
-    what += (
-        "with twice its standard error, and the means of minimum and maximum over groups of ten mutants of one point. "
-    )
-    what += "Dots: where E[Δ] and E[min Δ] are lowest."
-    made = {
-        f"landscape-{large[0]}-{large[1]}d": (
-            f"{name}, Δ on a linear and on a log axis. {what}",
-            draw(results[large], name),
-        )
-    }
+    alone = f"{name}, Δ on a linear and on a log axis. {_WHAT}"
+    made = {f"landscape-{large[0]}-{large[1]}d": (alone, draw(results[large], name))}
     if len(results) > 1:
-        made["landscape"] = (f"All panels, with Δ on a log axis that is linear around 0. {what}", draw_all(results))
+        made["landscape"] = f"All panels, with Δ on a log axis that is linear around 0. {_WHAT}", draw_all(results)
     return made
 
 
-def draw(curves: Curves, title: str) -> Figure:
+@style()
+def draw(curves: Curves, name: str) -> Figure:
     """One objective, Δ on a linear and on a symmetric log axis."""
-    with style():
-        figure = Figure(figsize=(PAGE_WIDTH, 3.3), layout="constrained")
-        panels = figure.subplots(1, 2)
-        _draw_panel(panels[0], curves, "linear")
-        mesh = _draw_panel(panels[1], curves, "symlog")
-        for axes in panels:
-            axes.set_xlabel("Mutation rate σ")
-        panels[0].set_ylabel("Change of value Δ")
-        panels[0].set_title(title, loc="left", fontweight="bold")
-        figure.colorbar(mesh, ax=panels, label="Share of the changes at σ", pad=0.01, aspect=30)
-        _legend(figure, curves)
-        return settled(figure)
+    figure = Figure(figsize=(PAGE_WIDTH, 3.3), layout="constrained")
+    panels = figure.subplots(1, 2, squeeze=False)
+    _draw_panel(panels[0, 0], curves, "linear")
+    mesh = _draw_panel(panels[0, 1], curves, "symlog")
+    label(panels, "Mutation rate σ", "Change of value Δ")
+    title(panels[0, 0], name)
+    figure.colorbar(mesh, ax=panels, label="Share of the changes at σ", pad=0.01, aspect=30)
+    _legend(figure, curves)
+    return settled(figure)
 
 
+@style()
 def draw_all(results: Results) -> Figure:
     """Small multiples: functions down, dimensions across, Δ on a symmetric log axis."""
     functions = list(dict.fromkeys(function for function, _ in results))
     dims = sorted({dim for _, dim in results})
-    with style():
-        height = min(1.4 * len(functions) + 0.7, PAGE_HEIGHT)
-        figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
-        panels = figure.subplots(len(functions), len(dims), squeeze=False, sharex=True)
-        for function, line in zip(functions, panels, strict=True):
-            for dim, axes in zip(dims, line, strict=True):
-                if (function, dim) not in results:
-                    axes.set_visible(False)
-                    continue
-                _draw_panel(axes, results[function, dim], "symlog", width=0.9)
-                axes.set_title(_title(function, dim), loc="left", fontsize=7, pad=2)
-                axes.tick_params(labelsize=5.5, pad=1)
-        for axes in panels[-1]:
-            axes.set_xlabel("Mutation rate σ", fontsize=7)
-        for axes in panels[:, 0]:
-            axes.set_ylabel("Change Δ", fontsize=7)
-        _legend(figure, next(iter(results.values())))
-        return settled(figure)
+    height = min(1.4 * len(functions) + 0.7, PAGE_HEIGHT)
+    figure = Figure(figsize=(PAGE_WIDTH, height), layout="constrained")
+    panels = figure.subplots(len(functions), len(dims), squeeze=False, sharex=True)
+    for function, line in zip(functions, panels, strict=True):
+        for dim, axes in zip(dims, line, strict=True):
+            if (function, dim) not in results:
+                axes.set_visible(False)
+                continue
+            _draw_panel(axes, results[function, dim], "symlog", width=0.9)
+            axes.set_title(_title(function, dim), loc="left", fontsize=7, pad=2)
+            axes.tick_params(labelsize=5.5, pad=1)
+    label(panels, "Mutation rate σ", "Change Δ", fontsize=7)
+    _legend(figure, next(iter(results.values())))
+    return settled(figure)
 
 
 def _title(function: str, dim: int) -> str:
@@ -262,14 +250,14 @@ def _rate_edges(rates: np.ndarray) -> np.ndarray:
 
 
 def _legend(figure: Figure, curves: Curves) -> None:
-    names = {name: label.replace(" Δ", f" of {curves.group} Δ") for name, (label, _) in _LINES.items()}
+    names = {name: symbol.replace(" Δ", f" of {curves.group} Δ") for name, (symbol, _) in _LINES.items()}
     handles = [Line2D([], [], color=colour, linewidth=1.3, label=names[name]) for name, (_, colour) in _LINES.items()]
-    for name, label in (("mean", r"$\sigma^*_\mathrm{mean}$"), ("lowest", r"$\sigma^*_\mathrm{min}$")):
-        handles.append(Line2D([], [], color=_LINES[name][1], marker="o", markersize=4, linestyle=":", label=label))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), handlelength=2.2)
+    for name, symbol in (("mean", r"$\sigma^*_\mathrm{mean}$"), ("lowest", r"$\sigma^*_\mathrm{min}$")):
+        handles.append(Line2D([], [], color=_LINES[name][1], marker="o", markersize=4, linestyle=":", label=symbol))
+    legend_below(figure, handles, handlelength=2.2)
 
 
-VIEW = StudyView(
+VIEW = View(
     name="landscape",
     title="Change of value against mutation rate",
     text="A mutation changes the value by Δ. Its mean grows with the rate σ, so a method that looks at the mean lets "
@@ -279,7 +267,7 @@ VIEW = StudyView(
     summary=summary,
     make_tables=tables,
     make_figures=figures,
-    decide=decide,
+    rules=RULES,
 )
 
 
@@ -307,24 +295,14 @@ def show_landscape(
     """Print what `landscape_of` finds, and write it to `out` as landscape.csv and a figure."""
     curves = landscape_of(objective, dim, samples=samples, group=group, std=std)
     name = getattr(objective, "__name__", type(objective).__name__)
-    title = f"{name}, {dim}-D: change of value Δ against mutation rate σ, from x ~ N(0, {std:g}² I)"
     if not np.isfinite(curves.mean).any():
         raise LabError(f"{name} has no finite change of value for any σ from {RATES[0]:g} to {RATES[-1]:g}")
-    table = SimpleTable("landscape", title, _COLUMNS, (_row(curves),), _NOTE)
-    console.print(table.text())
-    columns = (
-        "rates",
-        "mean",
-        "mean_error",
-        "lowest",
-        "lowest_error",
-        "highest",
-        "highest_error",
-        "counted",
-        "dropped",
+    heading = f"{name}, {dim}-D: change of value Δ against mutation rate σ, from x ~ N(0, {std:g}² I)"
+    console.print(Table("landscape", heading, _COLUMNS, (_row(curves),), _NOTE).text())
+    ends = (f"{name}{error}" for name in ("mean", "lowest", "highest") for error in ("", "_error"))
+    columns = ["rates", *ends, "counted", "dropped"]
+    write_text(
+        out / "landscape.csv", csv_text(columns, zip(*(getattr(curves, c).tolist() for c in columns), strict=True))
     )
-    values = [getattr(curves, column) for column in columns]
-    points = SimpleTable("landscape", title, columns, tuple(zip(*(v.tolist() for v in values), strict=True)))
-    write_text(out / "landscape.csv", points.csv())
     save(draw(curves, f"{name}, {dim}-D"), out / "landscape")
     say(console, f"written to {out}: landscape (csv, pdf, svg, png)")

@@ -1,7 +1,7 @@
 """Shows the study of mutations from one point: where nine rates lead, what that changes, and claim 17."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -9,17 +9,18 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from scipy.stats import binomtest
 
 from ....problems.functions import FORMULAS, get
 from ...errors import LabError
-from ...run.store import StoredJob
+from ...run.store import StoredJob, runs_of
 from ...show import stats
-from ...show.claims import Claim, Verdict
-from ...show.figures import PAGE_WIDTH, settled, style
-from ...show.simple import SimpleTable, StudyView
-from .runs import REVISION, Mutations
+from ...show.claims import Finding, Rule
+from ...show.collect import largest
+from ...show.figures import PAGE_WIDTH, legend_below, mark, settled, style
+from ...show.table import Table
+from ...show.view import View
+from .runs import Mutations
 
 _POINT, _MUTANT, _OPTIMUM, _MEAN, _LOWEST = "#000000", "#56b4e9", "#d55e00", "#000000", "#d55e00"
 _MARGIN = 2.5  # around what must be seen, the point and the optimum
@@ -37,22 +38,13 @@ class Result:
 Results = Mapping[str, Result]  # by function
 
 
-def load(groups: Sequence[StoredJob]) -> Results:
+def load(jobs: Sequence[StoredJob]) -> Results:
     """In the order of the functions; of those computed twice the one with more samples."""
-    names = {field.name for field in fields(Mutations)}
-    found: dict[str, Result] = {}
-    for group in groups:
-        for i, stored in enumerate(group.specs):
-            if stored["revision"] != REVISION:
-                continue
-            plain: dict[str, Any] = {name: value for name, value in stored.items() if name in names}
-            plain.update(point=tuple(plain["point"]), rates=tuple(plain["rates"]))
-            spec = Mutations(**plain)
-            if spec.function not in found or found[spec.function].spec.samples < spec.samples:
-                found[spec.function] = Result(spec, group.arrays["mutants"][i], group.arrays["changes"][i])
+    found = largest(runs_of(jobs, Mutations), lambda spec: spec.function, lambda spec: spec.samples)
     if not found:
         raise LabError("these results are of an older version of the study; run it again")
-    return {function: found[function] for function in FORMULAS if function in found}
+    results = {name: Result(spec, arrays["mutants"], arrays["changes"]) for name, (spec, arrays) in found.items()}
+    return {name: results[name] for name in FORMULAS if name in results}
 
 
 def reaching(result: Result) -> list[stats.Ratio]:
@@ -65,27 +57,28 @@ def reaching(result: Result) -> list[stats.Ratio]:
     return shares
 
 
-def decide(results: Results) -> list[Claim]:
+def _only_moderate(results: Results) -> Finding | None:
     """Claim 17, on the function of the paper's figure."""
-    holds, found = None, "the mutations of Ackley this needs are not there"
-    if "ackley" in results:
-        rates, shares = results["ackley"].spec.rates, reaching(results["ackley"])
-        most = max(shares)
-        ends = shares[0], shares[-1]
-        holds = most not in ends and all(most.value >= _TIMES * end.value and most.low > end.high for end in ends)
-        found = "; ".join(f"σ = {rate:g}: {share}" for rate, share in zip(rates, shares, strict=True))
-    return [
-        Claim(
-            17,
-            "Only moderate mutation rates reach the global minimum",
-            f"of the mutants of one point of 2-D Ackley, the share with a value below {_BASIN} (so in the basin of the "
-            "global minimum: all others are higher) is largest at a rate between the smallest and the largest, where "
-            f"it is at least {_TIMES} times as large as at these two, and its 95% interval (Clopper and Pearson) above "
-            "theirs",
-            found,
-            Verdict.of(holds),
-        )
-    ]
+    if "ackley" not in results:
+        return None
+    rates, shares = results["ackley"].spec.rates, reaching(results["ackley"])
+    most = max(shares)
+    ends = shares[0], shares[-1]
+    holds = most not in ends and all(most.value >= _TIMES * end.value and most.low > end.high for end in ends)
+    return Finding(holds, "; ".join(f"σ = {rate:g}: {share}" for rate, share in zip(rates, shares, strict=True)))
+
+
+RULES = (
+    Rule(
+        17,
+        "Only moderate mutation rates reach the global minimum",
+        f"of the mutants of one point of 2-D Ackley, the share with a value below {_BASIN} (so in the basin of the "
+        "global minimum: all others are higher) is largest at a rate between the smallest and the largest, where it is "
+        f"at least {_TIMES} times as large as at these two, and its 95% interval (Clopper and Pearson) above theirs",
+        _only_moderate,
+        "the mutations of Ackley this needs are not there",
+    ),
+)
 
 
 def summary(results: Results) -> str:
@@ -93,7 +86,7 @@ def summary(results: Results) -> str:
     return f"{', '.join(map(str.capitalize, results))}: {first.samples:,} mutations at each of {len(first.rates)} rates"
 
 
-def tables(results: Results) -> list[SimpleTable]:
+def tables(results: Results) -> list[Table]:
     columns = ("Function", "σ", "mean Δ", "lowest Δ", "share improved")
     rows = []
     for function, result in results.items():
@@ -105,7 +98,7 @@ def tables(results: Results) -> list[SimpleTable]:
         f"{name.capitalize()} from {result.spec.point}, {result.spec.samples:,} mutations at each rate"
         for name, result in results.items()
     )
-    return [SimpleTable("mutations", "Mutations of one point", columns, tuple(rows), note)]
+    return [Table("mutations", "Mutations of one point", columns, tuple(rows), note)]
 
 
 def figures(results: Results) -> dict[str, tuple[str, Figure]]:
@@ -121,23 +114,23 @@ def _caption(result: Result) -> str:
     )
 
 
+@style()
 def draw(result: Result) -> Figure:
     """Nine maps with mutants beside nine histograms."""
     rates = result.spec.rates
     lines = -(-len(rates) // 3)
-    with style():
-        figure = Figure(figsize=(PAGE_WIDTH, 1.2 * lines + 0.5), layout="constrained")
-        parts: Any = figure.subfigures(1, 2, width_ratios=(1, 1.15), wspace=0.02)
-        maps, histograms = parts
-        line, image = _image(result.spec)
-        _fill(maps, lines, rates, lambda axes, i: _draw_map(axes, result, i, line, image))
-        _fill(histograms, lines, rates, lambda axes, i: _draw_histogram(axes, result.changes[i]))
-        _legend(maps, [("Point", _POINT, "*"), ("Mutants", _MUTANT, "o"), ("Optimum", _OPTIMUM, "x")])
-        _legend(histograms, [("Mean Δ", _MEAN, "|"), ("Lowest Δ", _LOWEST, "|")])
-        return settled(figure)
+    figure = Figure(figsize=(PAGE_WIDTH, 1.2 * lines + 0.5), layout="constrained")
+    parts: Any = figure.subfigures(1, 2, width_ratios=(1, 1.15), wspace=0.02)
+    maps, histograms = parts
+    line, image = _image(result.spec)
+    _fill(maps, lines, rates, lambda axes, i: _draw_map(axes, result, i, line, image))
+    _fill(histograms, lines, rates, lambda axes, i: _draw_histogram(axes, result.changes[i]))
+    _legend(maps, [("Point", _POINT, "*"), ("Mutants", _MUTANT, "o"), ("Optimum", _OPTIMUM, "x")])
+    _legend(histograms, [("Mean Δ", _MEAN, "|"), ("Lowest Δ", _LOWEST, "|")])
+    return settled(figure)
 
 
-def _fill(part: Any, lines: int, rates: Sequence[float], draw_one: Any) -> None:
+def _fill(part: Any, lines: int, rates: Sequence[float], draw_one: Callable[[Axes, int], None]) -> None:
     """A panel for each rate, three in a line."""
     panels = part.subplots(lines, 3, squeeze=False).flat
     for i, axes in enumerate(panels):
@@ -193,14 +186,11 @@ def _draw_histogram(axes: Axes, changes: np.ndarray) -> None:
 
 
 def _legend(part: Any, entries: Sequence[tuple[str, str, str]]) -> None:
-    handles = [
-        Line2D([], [], label=label, color=colour, marker=marker, linestyle="", markersize=3 if marker == "o" else 6)
-        for label, colour, marker in entries
-    ]
-    part.legend(handles=handles, loc="outside lower center", ncols=len(handles), handletextpad=0.2)
+    handles = [mark(m, text, color=colour, markersize=3 if m == "o" else 6) for text, colour, m in entries]
+    legend_below(part, handles, handletextpad=0.2)
 
 
-VIEW = StudyView(
+VIEW = View(
     name="mutations",
     title="Mutations of one point",
     text="Where do mutations lead from a point near the optimum? The paper has only moderate rates reach the global "
@@ -209,5 +199,5 @@ VIEW = StudyView(
     summary=summary,
     make_tables=tables,
     make_figures=figures,
-    decide=decide,
+    rules=RULES,
 )

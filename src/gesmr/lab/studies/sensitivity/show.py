@@ -11,21 +11,22 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from scipy.stats import rankdata
 
 from ...errors import LabError
 from ...run.masked import PAPER, Setting
-from ...run.store import StoredJob
+from ...run.store import StoredJob, runs_of
 from ...show import stats
-from ...show.figures import PAGE_WIDTH, settled
+from ...show.collect import by_seed, on_shared_seeds
+from ...show.figures import PAGE_WIDTH, colour_of, label, legend_below, log_ticks, settled, title
+from ...show.output import finite, listed, span
 from ...show.resolution import log10
-from ...show.simple import SimpleTable, StudyView
+from ...show.table import Table
+from ...show.view import View
 from ..functions.results import RUGGED, SMOOTH
-from .runs import FUNCTIONS, GROUPS, META_RATES, RATE_TRUNCATIONS, REVISION, SETTINGS, TRUNCATIONS
+from .runs import FUNCTIONS, GROUPS, META_RATES, RATE_TRUNCATIONS, SETTINGS, TRUNCATIONS, SensitivityRun
 
 KINDS = {"smooth": SMOOTH, "rugged": RUGGED}
-_COLOURS = dict(zip(FUNCTIONS, ("#0072b2", "#d55e00", "#56b4e9", "#009e73", "#cc79a7"), strict=True))
 _SYMBOLS = ("η_x", "η_σ", "τ", "K")
 _SWEEPS = {
     "truncation": (r"$\eta_x$", TRUNCATIONS),
@@ -55,19 +56,13 @@ class Results:
         return np.array([r.function in functions and shifted in (None, r.shifted) for r in self.rows])
 
 
-def load(groups: Sequence[StoredJob]) -> Results:
-    values: dict[Row, dict[Setting, dict[int, float]]] = {}
-    for group in groups:
-        for spec, final in zip(group.specs, group.arrays.get("final", ()), strict=False):
-            if spec["kind"] == "sensitivity" and spec["revision"] == REVISION:
-                row = Row(*(spec[name] for name in Row._fields))
-                setting = Setting(*(spec[name] for name in Setting._fields))
-                values.setdefault(row, {}).setdefault(setting, {})[spec["seed"]] = float(final)
+def load(jobs: Sequence[StoredJob]) -> Results:
+    runs = by_seed(runs_of(jobs, SensitivityRun), Row, lambda run: run.setting)
     rows, relative, counts = [], [], []
-    for row in sorted(values, key=lambda row: (FUNCTIONS.index(row.function), *row[1:])):
-        runs = [values[row].get(setting, {}) for setting in SETTINGS]
-        if seeds := sorted(set.intersection(*map(set, runs))):
-            final = np.array([[finals[seed] for seed in seeds] for finals in runs])
+    for row in sorted(runs, key=lambda row: (FUNCTIONS.index(row.function), *row[1:])):
+        seeds, found = on_shared_seeds(runs[row], SETTINGS)
+        if len(found) == len(SETTINGS):
+            final = np.stack([found[setting]["final"] for setting in SETTINGS])
             log_final = log10(row.function, final, row.shifted)
             rows.append(row)
             relative.append((log_final - log_final[SETTINGS.index(PAPER)]).mean(axis=1))
@@ -101,11 +96,11 @@ def advise(results: Results, rows: np.ndarray) -> Advice:
     raise AssertionError("the paper's setting is one of them")
 
 
-def make_tables(results: Results) -> list[SimpleTable]:
+def make_tables(results: Results) -> list[Table]:
     return [_advice_table(results), _best_table(results), _lines_table(results)]
 
 
-def _advice_table(results: Results) -> SimpleTable:
+def _advice_table(results: Results) -> Table:
     names = {kind: f"{kind} ({', '.join(f.capitalize() for f in KINDS[kind])})" for kind in KINDS}
     chosen = {names[kind]: results.select(KINDS[kind]) for kind in KINDS} | {"all": results.select(FUNCTIONS)}
     rows, advices = [], {}
@@ -113,7 +108,6 @@ def _advice_table(results: Results) -> SimpleTable:
         if mask.any():
             advice = advices[name] = advise(results, mask)
             better = f"{int((advice.relative < 0).sum())} of {mask.sum()}"
-            error = float(stats.standard_error(advice.relative))
             rows.append(
                 (
                     name,
@@ -121,7 +115,7 @@ def _advice_table(results: Results) -> SimpleTable:
                     advice.rank,
                     advice.paper_rank,
                     float(advice.relative.mean()),
-                    error if np.isfinite(error) else None,
+                    finite(stats.standard_error(advice.relative)),
                     better,
                     float(advice.relative.max()),
                     None if advice.setting == PAPER else advice.p,
@@ -137,10 +131,10 @@ def _advice_table(results: Results) -> SimpleTable:
         f"of its final value to that of the paper's setting ({_describe(PAPER)}), negative where it is better. "
         f"Recommended: {advice}."
     )
-    return SimpleTable("sensitivity_advice", "Which setting to use", columns, tuple(rows), note)
+    return Table("sensitivity_advice", "Which setting to use", columns, tuple(rows), note)
 
 
-def _best_table(results: Results) -> SimpleTable:
+def _best_table(results: Results) -> Table:
     rows = []
     for function, dim, shifted in dict.fromkeys((r.function, r.dim, r.shifted) for r in results.rows):
         mask = results.select([function], shifted) & np.array([r.dim == dim for r in results.rows])
@@ -153,10 +147,10 @@ def _best_table(results: Results) -> SimpleTable:
         "The setting with the lowest mean over spreads and seeds of log10 of the final value, and by how much the "
         "paper's setting is above it: 1 is a factor of ten. The best of many is a little flattered by chance."
     )
-    return SimpleTable("sensitivity_best", "The best setting for each function", columns, tuple(rows), note)
+    return Table("sensitivity_best", "The best setting for each function", columns, tuple(rows), note)
 
 
-def _lines_table(results: Results) -> SimpleTable:
+def _lines_table(results: Results) -> Table:
     kinds = _present(results)
     masks = [*(results.select(KINDS[kind]) for kind in kinds), results.select(FUNCTIONS)]
     rows = []
@@ -166,7 +160,7 @@ def _lines_table(results: Results) -> SimpleTable:
             rows.append((name, value, *(float(relative[mask].mean()) for mask in masks), float(relative.max())))
     columns = ("", "value", *(f"{kind} functions" for kind in kinds), "all", "worst row")
     note = "Mean of log10 of the final value over that of the paper's setting, the others as in the paper."
-    return SimpleTable("sensitivity_lines", "One hyperparameter at a time", columns, tuple(rows), note)
+    return Table("sensitivity_lines", "One hyperparameter at a time", columns, tuple(rows), note)
 
 
 def _describe(setting: Setting) -> str:
@@ -197,7 +191,9 @@ def _present(results: Results) -> list[str]:
 def _grid(results: Results) -> Figure:
     kinds = _present(results)
     figure = Figure(figsize=(PAGE_WIDTH * len(kinds) / 2, 3.4), layout=ConstrainedLayoutEngine(wspace=0.04))
-    for axes, kind in zip(figure.subplots(1, len(kinds), squeeze=False)[0], kinds, strict=True):
+    panels = figure.subplots(1, len(kinds), squeeze=False)
+    label(panels, r"truncation of solutions $\eta_x$", r"truncation of rates $\eta_\sigma$")
+    for axes, kind in zip(panels[0], kinds, strict=True):
         mean = results.relative[results.select(KINDS[kind])].mean(axis=0)
         grid = np.array([[mean[SETTINGS.index(Setting(x, s))] for x in TRUNCATIONS] for s in RATE_TRUNCATIONS])
         most = max(float(np.abs(np.clip(grid, None, -grid.min())).max()), 1e-3)
@@ -211,9 +207,7 @@ def _grid(results: Results) -> Figure:
         axes.set_xticks(range(len(TRUNCATIONS)), [f"{x:g}" for x in TRUNCATIONS])
         axes.set_yticks(range(len(RATE_TRUNCATIONS)), [f"{s:g}" for s in RATE_TRUNCATIONS])
         axes.grid(False)
-        axes.set_title(f"{kind.capitalize()} functions", loc="left", fontweight="bold")
-        axes.set_xlabel(r"truncation of solutions $\eta_x$")
-        axes.set_ylabel(r"truncation of rates $\eta_\sigma$" if kind == kinds[0] else "")
+        title(axes, f"{kind.capitalize()} functions")
     return settled(figure)
 
 
@@ -227,7 +221,7 @@ def _lines(results: Results) -> Figure:
     figure = Figure(figsize=(PAGE_WIDTH, 2.3 * len(kinds) + 0.5), layout=ConstrainedLayoutEngine())
     panels = figure.subplots(len(kinds), len(_SWEEPS), squeeze=False, sharey="row", sharex="col")
     for kind, line in zip(kinds, panels, strict=True):
-        for axes, (field, (label, values)) in zip(line, _SWEEPS.items(), strict=True):
+        for axes, (field, (symbol, values)) in zip(line, _SWEEPS.items(), strict=True):
             columns = [SETTINGS.index(PAPER._replace(**{field: value})) for value in values]
             axes.axhline(0.0, color="#777777", linewidth=0.8, zorder=2)
             axes.axvline(getattr(PAPER, field), color="#777777", linewidth=0.8, zorder=2)
@@ -237,31 +231,27 @@ def _lines(results: Results) -> Figure:
                     if chosen.any():
                         mean = results.relative[chosen][:, columns].mean(axis=0)
                         axes.plot(values, mean, dashes, marker="o", markersize=2.6, linewidth=1.1,
-                                  color=_COLOURS[function], zorder=3)  # fmt: skip
-            axes.set_xscale("log")
-            axes.xaxis.set_major_locator(FixedLocator(values))
-            axes.xaxis.set_minor_locator(NullLocator())
-            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".removeprefix("0")))
+                                  color=colour_of(function), zorder=3)  # fmt: skip
+            log_ticks(axes, "x", values, lambda value: f"{value:g}".removeprefix("0"))
             axes.tick_params(axis="x", labelsize=6.0)
             if kind == kinds[-1]:
-                axes.set_xlabel(label)
-        line[0].set_title(f"{kind.capitalize()} functions", loc="left", fontweight="bold")
-        line[0].set_ylabel(r"$\log_{10}$ ratio to the paper's")
+                axes.set_xlabel(symbol)
+        title(line[0], f"{kind.capitalize()} functions")
+    label(panels, y=r"$\log_{10}$ ratio to the paper's")
     shown = [f for f in FUNCTIONS if results.select([f]).any()]
-    handles = [Line2D([], [], color=_COLOURS[f], marker="o", markersize=2.6, label=f.capitalize()) for f in shown]
+    handles = [Line2D([], [], color=colour_of(f), marker="o", markersize=2.6, label=f.capitalize()) for f in shown]
     handles.append(Line2D([], [], color="#444444", linestyle="--", label="optimum moved"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles))
+    legend_below(figure, handles)
     return settled(figure)
 
 
 def summary(results: Results) -> str:
     functions = len({row.function for row in results.rows})
-    dims = ", ".join(f"{dim}-D" for dim in sorted({row.dim for row in results.rows}))
-    seeds = "–".join(map(str, dict.fromkeys(results.seeds)))
-    return f"{len(SETTINGS)} settings of GESMR (N = 100), {functions} functions in {dims}, {seeds} seeds"
+    dims = listed((row.dim for row in results.rows), "{}-D")
+    return f"{len(SETTINGS)} settings of GESMR (N = 100), {functions} functions in {dims}, {span(results.seeds)} seeds"
 
 
-VIEW = StudyView(
+VIEW = View(
     name="sensitivity",
     title="Hyperparameters of GESMR",
     text=(

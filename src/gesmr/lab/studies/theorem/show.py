@@ -1,7 +1,8 @@
 """What the study of Theorem 1 found: constants, slopes at small rates, where linearity ends, claim 9."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,11 +11,14 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 from ....analysis.order_statistics import expected_minimum
-from ...run.store import StoredJob
-from ...show.claims import Claim, Verdict
-from ...show.figures import PAGE_WIDTH, settled
-from ...show.simple import SimpleTable, StudyView
-from .runs import COUNTS, FUNCTIONS, GENERATIONS, REVISION, SIGMAS, Local, Moments
+from ...run.store import StoredJob, runs_of
+from ...show.claims import Finding, Rule
+from ...show.collect import Arrays, largest
+from ...show.figures import PAGE_WIDTH, mark, settled
+from ...show.output import listed
+from ...show.table import Table
+from ...show.view import View
+from .runs import COUNTS, FUNCTIONS, GENERATIONS, SIGMAS, Local, Minimum, Moments, Point
 
 TOLERANCE = 0.02  # of a slope
 DEPARTURE = 0.05  # of a slope, at which linearity has ended
@@ -25,15 +29,13 @@ _MARKERS = (("s", 7.0), ("D", 4.5), ("o", 2.2))  # one fits into the other
 
 @dataclass(frozen=True)
 class SimulatedMinimum:
-    q: int
-    sigma: float
-    samples: int
+    spec: Minimum
     mean: float  # divided by σ
     error: float  # likewise
 
     @property
     def predicted(self) -> float:
-        return expected_minimum(self.q)
+        return expected_minimum(self.spec.q)
 
     @property
     def deviation(self) -> float:
@@ -45,11 +47,7 @@ class SimulatedMinimum:
 class SmallRates:
     """Both objectives at a point, over σ‖∇f‖, for rates in ascending order."""
 
-    function: str
-    dim: int
-    generation: int
-    q: int
-    samples: int
+    spec: Point
     sigma: np.ndarray  # f[S]
     local: Local
     moments: Moments  # of f[S]
@@ -57,7 +55,7 @@ class SmallRates:
     @property
     def predicted(self) -> float:
         """−c_q, the slope of E[min Δ] in σ‖∇f‖."""
-        return expected_minimum(self.q)
+        return expected_minimum(self.spec.q)
 
     @property
     def deviation(self) -> float:
@@ -99,34 +97,29 @@ class Results:
     points: tuple[SmallRates, ...]
 
 
-def load(groups: Sequence[StoredJob]) -> Results:
+def load(jobs: Sequence[StoredJob]) -> Results:
     """Of what was computed several times, that with the most samples."""
-    minima, points = {}, {}
-    for group in groups:
-        for i, spec in enumerate(group.specs):
-            if spec["revision"] != REVISION:
-                continue
-            mine = {name: array[i] for name, array in group.arrays.items()}
-            if spec["kind"] == "minimum":
-                q, sigma, samples = spec["q"], spec["sigma"], spec["samples"]
-                one = SimulatedMinimum(
-                    q, sigma, samples, float(mine["mean"]) / sigma, float(mine["mean_error"]) / sigma
-                )
-                _keep(minima, (q, sigma), one)
-            elif spec["kind"] == "point":
-                names = ("function", "dim", "generation", "q", "samples")
-                parts = {
-                    "local": Local(*(mine[name] for name in Local._fields)),
-                    "moments": Moments(*(mine[name] for name in Moments._fields)),
-                }
-                point = SmallRates(**{name: spec[name] for name in names}, sigma=mine["sigma"], **parts)
-                _keep(points, (FUNCTIONS.index(point.function), point.dim, point.q, point.generation), point)
-    return Results(*(tuple(found[place] for place in sorted(found)) for found in (minima, points)))
+    minima = largest(runs_of(jobs, Minimum), lambda one: (one.q, one.sigma), lambda one: one.samples)
+    points = largest(runs_of(jobs, Point), _order, lambda point: point.samples)
+    return Results(
+        tuple(
+            SimulatedMinimum(spec, *(float(arrays[name]) / spec.sigma for name in ("mean", "mean_error")))
+            for _, (spec, arrays) in sorted(minima.items())
+        ),
+        tuple(
+            SmallRates(spec, arrays["sigma"], Local(*_taken(arrays, Local)), Moments(*_taken(arrays, Moments)))
+            for _, (spec, arrays) in sorted(points.items())
+        ),
+    )
 
 
-def _keep(found: dict, place: tuple, one: SimulatedMinimum | SmallRates) -> None:
-    if place not in found or one.samples > found[place].samples:
-        found[place] = one
+def _taken(arrays: Arrays, kind: type[tuple]) -> Any:
+    """The fields of a NamedTuple, by name."""
+    return [arrays[name] for name in kind._fields]  # type: ignore[attr-defined]
+
+
+def _order(point: Point) -> tuple[int, int, int, int]:
+    return FUNCTIONS.index(point.function), point.dim, point.q, point.generation
 
 
 def family_quantile(count: int) -> float:
@@ -134,37 +127,39 @@ def family_quantile(count: int) -> float:
     return float(stats.norm.isf(_LEVEL / 2 / max(count, 1)))
 
 
-def decide(results: Results) -> list[Claim]:
-    """Claim 9."""
+def _theorem(results: Results) -> Finding | None:
     minima, points = results.minima, results.points
+    if not _complete(results):
+        return None
     of_minima, of_points = family_quantile(len(minima)), family_quantile(len(points))
     right = [abs(m.deviation) <= of_minima and m.mean + of_minima * m.error < 0 for m in minima]
     slopes = [_slope_is_right(point, of_points) for point in points]
     flat = [abs(point.mean_deviation) <= of_points for point in points]
-    holds = all(right) and all(slopes) and all(flat) if _complete(results) else None
-    found = "the simulations and points this needs are not all there"
-    if holds is not None:
-        ends = [end / p.local.sigma_h for p in points if (end := p.linear_until) is not None]
-        found = (
-            f"{sum(right)} of {len(right)} simulated minima negative and as computed, the furthest "
-            f"{max(abs(m.deviation) for m in minima):.1f} standard errors away; {sum(slopes)} of {len(slopes)} slopes "
-            f"as predicted, the furthest {100 * max(abs(p.deviation) for p in points):.2f}% away; E[Δ] flat at "
-            f"{sum(flat)} of {len(flat)} points, the furthest {max(abs(p.mean_deviation) for p in points):.1f} "
-            "standard errors away"
-        )
-        if ends:
-            found += f"; linearity ends at {min(ends):.2g} to {max(ends):.2g} σ_H"
-    claim = Claim(
+    ends = [end / p.local.sigma_h for p in points if (end := p.linear_until) is not None]
+    found = (
+        f"{sum(right)} of {len(right)} simulated minima negative and as computed, the furthest "
+        f"{max(abs(m.deviation) for m in minima):.1f} standard errors away; {sum(slopes)} of {len(slopes)} slopes "
+        f"as predicted, the furthest {100 * max(abs(p.deviation) for p in points):.2f}% away; E[Δ] flat at "
+        f"{sum(flat)} of {len(flat)} points, the furthest {max(abs(p.mean_deviation) for p in points):.1f} "
+        "standard errors away"
+    )
+    if ends:
+        found += f"; linearity ends at {min(ends):.2g} to {max(ends):.2g} σ_H"
+    return Finding(all(right) and all(slopes) and all(flat), found)
+
+
+RULES = (
+    Rule(
         9,
         "E[min of q iid N(0, σ²)] = σ·E[min at σ = 1] < 0 (Theorem 1); so for small σ E[min Δ] falls linearly in σ‖∇f‖ "
         "while E[Δ] stays at 0",
         "every simulated minimum over σ is within its family-wise 99% interval of the quadrature, and the interval is "
         "below 0; at the least rate of every point the slope of E[min Δ] in σ‖∇f‖ is within 2%, or its family-wise 99% "
         "interval, of −c_q, and E[Δ]/(σ‖∇f‖) is within its interval of its second-order value, which is at most 10⁻⁴",
-        found,
-        Verdict.of(holds),
-    )
-    return [claim]
+        _theorem,
+        "the simulations and points this needs are not all there",
+    ),
+)
 
 
 def _slope_is_right(point: SmallRates, quantile: float) -> bool:
@@ -174,10 +169,10 @@ def _slope_is_right(point: SmallRates, quantile: float) -> bool:
 
 def _complete(results: Results) -> bool:
     """Every q at every σ, and every function with a minimum at each generation, in two dimensions at least."""
-    minima = {(m.q, m.sigma) for m in results.minima if np.isfinite(m.deviation)}
+    minima = {(m.spec.q, m.spec.sigma) for m in results.minima if np.isfinite(m.deviation)}
     usable = [p for p in results.points if np.isfinite([p.deviation, p.mean_deviation]).all()]
     dims = [
-        {p.dim for p in usable if (p.function, p.generation) == (function, generation)}
+        {p.spec.dim for p in usable if (p.spec.function, p.spec.generation) == (function, generation)}
         for function in FUNCTIONS
         for generation in GENERATIONS
     ]
@@ -185,29 +180,29 @@ def _complete(results: Results) -> bool:
     return all_minima and all(len(found) > 1 for found in dims) and len(usable) == len(results.points)
 
 
-def tables(results: Results) -> list[SimpleTable]:
+def tables(results: Results) -> list[Table]:
     minima, points = results.minima, results.points
     reach = [family_quantile(len(family)) for family in (minima, points)]
     rounding = max((point.rounding for point in points), default=0.0)
     made = [
-        SimpleTable(
+        Table(
             "minima",
             "Theorem 1: the expected minimum of q independent N(0, σ²), over σ",
             ("q", "σ", "Samples", "Quadrature", "Simulation", "± SE", "Deviation in SE"),
-            tuple((m.q, m.sigma, m.samples, f"{m.predicted:.10f}", m.mean, m.error, m.deviation) for m in minima),
+            tuple(map(_minimum_row, minima)),
             f"All {len(minima)} deviations stay below {reach[0]:.2f} standard errors in 99% of such studies.",
         ),
-        SimpleTable(
+        Table(
             "slopes",
             "E[min Δ] at small rates: its slope in σ‖∇f‖ at points of runs of GESMR",
             ("Function", "d", "Generation", "‖∇f‖", "σ", "Slope", "± SE", "Predicted", "Deviation %", "Linear until σ",
              "σ/σ_H there"),
             tuple(map(_slope_row, points)),
-            f"Groups of q = {_listed(p.q for p in points)}. σ is 10⁻⁴σ_H, σ_H the rate at which the second-order part "
-            "of Δ is as large as the first; linear until the slope has changed by 5%. A family-wise 99% interval "
+            f"Groups of q = {listed(p.spec.q for p in points)}. σ is 10⁻⁴σ_H, σ_H the rate at which the second-order "
+            "part of Δ is as large as the first; linear until the slope has changed by 5%. A family-wise 99% interval "
             f"reaches {reach[1]:.2f} standard errors. Rounding of f is at most {rounding:.1g} of σ‖∇f‖.",
         ),
-        SimpleTable(
+        Table(
             "means",
             "E[Δ] at small rates, over σ‖∇f‖",
             ("Function", "d", "Generation", "σ", "E[Δ]/(σ‖∇f‖)", "± SE", "Second order", "Deviation in SE"),
@@ -220,7 +215,11 @@ def tables(results: Results) -> list[SimpleTable]:
 
 
 def _place(point: SmallRates) -> tuple[str, int, int]:
-    return point.function.capitalize(), point.dim, point.generation
+    return point.spec.function.capitalize(), point.spec.dim, point.spec.generation
+
+
+def _minimum_row(m: SimulatedMinimum) -> tuple:
+    return m.spec.q, m.spec.sigma, m.spec.samples, f"{m.predicted:.10f}", m.mean, m.error, m.deviation
 
 
 def _slope_row(p: SmallRates) -> tuple:
@@ -235,10 +234,6 @@ def _mean_row(p: SmallRates) -> tuple:
     return *_place(p), float(p.sigma[0]), *measured, p.second_order, p.mean_deviation
 
 
-def _listed(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, sorted(set(numbers))))
-
-
 def figures(results: Results) -> dict[str, tuple[str, Figure]]:
     made = {}
     if results.minima:
@@ -247,13 +242,13 @@ def figures(results: Results) -> dict[str, tuple[str, Figure]]:
             "Right: how far the simulations are from the line; the band holds all of them in 99% of such studies."
         )
         made["minima"] = caption, _minima_figure(results.minima)
-    for dim in sorted({point.dim for point in results.points}):
-        points = [point for point in results.points if point.dim == dim]
+    for dim in sorted({point.spec.dim for point in results.points}):
+        points = [point for point in results.points if point.spec.dim == dim]
         caption = (
             f"Both objectives over σ‖∇f‖ at the best solution of a run of GESMR in {dim} dimensions, after "
-            f"{_listed(p.generation for p in points)} generations. Solid: E[min Δ] in groups of "
-            f"{_listed(p.q for p in points)}; dashed: E[Δ]; grey: what Theorem 1 gives for small σ. Circles: where the "
-            "slope of E[min Δ] has changed by 5%."
+            f"{listed(p.spec.generation for p in points)} generations. Solid: E[min Δ] in groups of "
+            f"{listed(p.spec.q for p in points)}; dashed: E[Δ]; grey: what Theorem 1 gives for small σ. Circles: where "
+            "the slope of E[min Δ] has changed by 5%."
         )
         made[f"small_rates_{dim}"] = caption, _small_rates_figure(points)
     return made
@@ -262,17 +257,17 @@ def figures(results: Results) -> dict[str, tuple[str, Figure]]:
 def _minima_figure(minima: Sequence[SimulatedMinimum]) -> Figure:
     figure = Figure(figsize=(PAGE_WIDTH, 2.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
-    q = np.unique(np.round(np.geomspace(2, max(m.q for m in minima), 100)).astype(int))
+    q = np.unique(np.round(np.geomspace(2, max(m.spec.q for m in minima), 100)).astype(int))
     left.plot(q, [expected_minimum(int(one)) for one in q], color="#8a8a8a", linewidth=1.2, label="quadrature")
     reach = family_quantile(len(minima))
     right.axhspan(-reach, reach, color="#8a8a8a", alpha=0.2, linewidth=0)
     right.axhline(0, color="#8a8a8a", linewidth=1.2)
-    sigmas = sorted({m.sigma for m in minima})
+    sigmas = sorted({m.spec.sigma for m in minima})
     for i, sigma in enumerate(sigmas):
-        mine = [m for m in minima if m.sigma == sigma]
+        mine = [m for m in minima if m.spec.sigma == sigma]
         marker, size = _MARKERS[i % len(_MARKERS)]
         look = {"color": _COLOURS[i % len(_COLOURS)], "marker": marker, "linestyle": "none"}
-        counts = np.array([m.q for m in mine])
+        counts = np.array([m.spec.q for m in mine])
         means = [m.mean for m in mine]
         left.plot(counts, means, **look, markersize=size, markerfacecolor="none", label=f"simulated, σ = {sigma:g}")
         beside = counts * 1.13 ** (i - (len(sigmas) - 1) / 2)
@@ -294,18 +289,18 @@ def _largest(minima: Sequence[SimulatedMinimum]) -> float:
 
 def _small_rates_figure(points: Sequence[SmallRates]) -> Figure:
     """A panel for each function, and the legend in a place of its own."""
-    functions = [function for function in FUNCTIONS if any(p.function == function for p in points)]
-    generations = sorted({p.generation for p in points})
+    functions = [function for function in FUNCTIONS if any(p.spec.function == function for p in points)]
+    generations = sorted({p.spec.generation for p in points})
     colours = {generation: _COLOURS[i % len(_COLOURS)] for i, generation in enumerate(generations)}
     rows = -(-(len(functions) + 1) // 3)
     figure = Figure(figsize=(PAGE_WIDTH, 2.1 * rows + 0.2), layout="constrained")
     panels = figure.subplots(rows, 3, sharey=True, squeeze=False).ravel()
     for axes, function in zip(panels, functions, strict=False):
-        mine = [p for p in points if p.function == function]
+        mine = [p for p in points if p.spec.function == function]
         for level in {0.0, *(p.predicted for p in mine)}:
             axes.axhline(level, color="#8a8a8a", linewidth=1.6, alpha=0.6)
         for point in mine:
-            _draw_point(axes, point, colours[point.generation])
+            _draw_point(axes, point, colours[point.spec.generation])
         axes.set_xscale("log")
         axes.set_title(function.capitalize())
         axes.set_ylim(-2.0, 2.0)
@@ -319,9 +314,7 @@ def _small_rates_figure(points: Sequence[SmallRates]) -> Figure:
         Line2D([], [], color="#555555", label="E[min Δ]"),
         Line2D([], [], color="#555555", linestyle="--", label="E[Δ]"),
         Line2D([], [], color="#8a8a8a", linewidth=1.6, alpha=0.6, label="Theorem 1, small σ"),
-        Line2D(
-            [], [], color="#555555", marker="o", markerfacecolor="white", linestyle="none", label="slope changed by 5%"
-        ),
+        mark("o", "slope changed by 5%", color="#555555", markerfacecolor="white"),
     ]
     panels[-1].legend(handles=[*lines, *kinds], loc="center")
     return settled(figure)
@@ -345,13 +338,13 @@ def _draw_point(axes: Axes, point: SmallRates, colour: str) -> None:
 
 def _summary(results: Results) -> str:
     return (
-        f"{len(results.minima)} simulations of minima, {sum(m.samples for m in results.minima):,} samples; "
-        f"{len(results.points)} points of runs of GESMR, {_listed(p.samples for p in results.points)} groups of "
+        f"{len(results.minima)} simulations of minima, {sum(m.spec.samples for m in results.minima):,} samples; "
+        f"{len(results.points)} points of runs of GESMR, {listed(p.spec.samples for p in results.points)} groups of "
         "children at each rate"
     )
 
 
-VIEW: StudyView[Results] = StudyView(
+VIEW = View(
     name="theorem",
     title="Theorem 1 and small mutation rates",
     text=(
@@ -365,5 +358,5 @@ VIEW: StudyView[Results] = StudyView(
     summary=_summary,
     make_tables=tables,
     make_figures=figures,
-    decide=decide,
+    rules=RULES,
 )
