@@ -49,7 +49,6 @@ def made_up_results(final, rows=None, methods=METHODS, mean=None, rate_error=Non
         used_rate_error=other(rate_error),
         log_rate=other(log_rate),
         seconds={},
-        provenance=(),
         histories=histories,
     )
 

@@ -12,11 +12,13 @@ from gesmr.lab.run.batch import Histories
 from gesmr.lab.run.store import Store
 from gesmr.lab.show import report
 from gesmr.lab.show.report.page import duration
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection
 from gesmr.lab.studies.functions.chapter import chapter, thinned
-from gesmr.lab.studies.functions.results import Row, Variant, load
+from gesmr.lab.studies.functions.results import Row
 from gesmr.lab.studies.functions.runs import FunctionsStudy, Run, summary
-from gesmr.lab.studies.functions.tables import number, tables
+from gesmr.lab.studies.functions.show import VIEW
+from gesmr.lab.studies.functions.tables import estimates, number
 
 HOSTILE = "<script>alert(1)</script></script><img src=x onerror=alert(1)>\u2028&'\""
 CHAPTERS = {"functions": chapter}
@@ -78,7 +80,7 @@ def page(directory):
 
 @pytest.fixture(scope="module")
 def results(directory):
-    return load(Store(directory / "functions"))
+    return VIEW.results(Store(directory / "functions"))
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +215,7 @@ def _column(browser, method):
 
 @pytest.mark.parametrize("method", ["GESMR", "FMR"])
 def test_tables_sort_by_value_with_what_is_missing_last(browser, results, method):
-    table = tables(results)[0]
+    table = estimates(results)[0]
     means = dict(zip(table.rows, table.mean[:, table.methods.index(method)], strict=True))
     names = {row: f"{row.function},{row.dim},{row.std:g}" for row in table.rows}
     there = [row for row in table.rows if not np.isnan(means[row])]
@@ -236,7 +238,7 @@ def test_tables_sort_by_value_with_what_is_missing_last(browser, results, method
 
 
 def test_tables_mark_the_best(browser, results):
-    for table in tables(results):
+    for table in estimates(results):
         selector = f'.panel[data-table="{table.name}"][data-variant="centred"]'
         script = """const marked = (cell) => [cell.cellIndex - 3, cell.querySelector('sup')?.textContent === '*'];
                     const rows = [...document.querySelectorAll(arguments[0] + ' tbody tr')];
@@ -275,7 +277,7 @@ def test_centred_and_shifted_are_switched_together(browser, directory):
     assert not _find(browser, '[name="variant-curves"][value="centred"]').is_selected()
     panels = [p for p in browser.find_elements("css selector", ".panel") if p.is_displayed()]
     assert [panel.get_attribute("data-variant") for panel in panels] == ["shifted"]
-    shifted = load(Store(directory / "functions"), Variant(shifted=True))
+    shifted = VIEW.results(Store(directory / "functions"), Options(shifted=True))
     row = Row("ackley", 2, float(_find(browser, "#choose-std").get_attribute("value")))
     line = _line(browser, "plot-value", "GESMR")
     assert line != centred

@@ -15,25 +15,15 @@ from gesmr.lab.run import runner
 from gesmr.lab.run.compilation import Programs
 from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.show.claims import Verdict
-from gesmr.lab.show.views import Options
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection, as_json
 from gesmr.lab.studies.cmaes import pycma
 from gesmr.lab.studies.cmaes import runs as cmaes
+from gesmr.lab.studies.cmaes.claims import ratio_of_means, slopes
+from gesmr.lab.studies.cmaes.figures import figures, on_one_grid
+from gesmr.lab.studies.cmaes.results import Duels, Measured, Results, Row, load
 from gesmr.lab.studies.cmaes.runs import METHODS, SHORT, CmaesStudy, Cost, CostJob, Duel, DuelJob
-from gesmr.lab.studies.cmaes.show import (
-    VIEW,
-    Duels,
-    Measured,
-    Results,
-    Row,
-    claims,
-    figures,
-    load,
-    on_one_grid,
-    slopes,
-    tables,
-)
-from gesmr.lab.studies.cmaes.show import _ratio_of_means as ratio_of_means
+from gesmr.lab.studies.cmaes.show import VIEW, tables
 from gesmr.problems.functions import AS_PRINTED
 
 pytest.importorskip("cma", reason="pip install 'gesmr[cma]'")
@@ -275,7 +265,7 @@ def made(ratios, seeds=3, costs=None, **other):
         values[:, 1:, 0] *= 10
         values *= np.linspace(0.99, 1.01, seeds)[:, None, None]
         curve = np.tile(np.arange(1.0, 6), (seeds, 3, 1))
-        row = Row(**{"function": function, "std": 1.0, "shifted": False, "generations": 1000,
+        row = Row(**{"function": function, "std": 1.0, "shifted": False, "cmaes_generations": 1000,
                      "gesmr_generations": 1000, "dim": 100, "sigma": 1.0, **other})  # fmt: skip
         reached = np.full((seeds, 3, 3), 50)
         found[row] = Duels(values, reached, np.full((seeds, 3), ""), curve, 101 * curve, curve / 10, 6 - curve)
@@ -314,18 +304,18 @@ AUTHORS = dict.fromkeys(cmaes.AUTHORS_FUNCTIONS, 0.01)
     ],
 )
 def test_claim_13(results, verdict):
-    claim = claims(results)[0]
+    claim = VIEW.decide(results)[0]
     assert (claim.number, claim.verdict) == (13, verdict)
     assert claim.short == ("" if verdict is Verdict.UNDECIDED else "3 of 5 seeds")
 
 
 def test_claim_13_states_both_settings_with_intervals_and_equal_evaluations():
-    claim = claims(both(made(ALL | {"ackley": 0.2}, seeds=5), made(AUTHORS, sigma=0.1, seeds=5)))[0]
+    claim = VIEW.decide(both(made(ALL | {"ackley": 0.2}, seeds=5), made(AUTHORS, sigma=0.1, seeds=5)))[0]
     assert claim.short == ""
     assert "GESMR / CMA-ES. With σ₀ = 0.1 this holds: ackley 0.01 (0.01–0.01), griewank" in claim.found
     assert "rosenbrock 0.01 (0.01–0.01); after as many evaluations ackley 0.1 (0.1–0.1)" in claim.found
     assert ". With σ₀ = 1 this does not hold: ackley 0.2 (0.2–0.2)" in claim.found
-    assert "With σ₀ = 0.1 the runs are not all there. With σ₀ = 1 this holds" in claims(made(ALL))[0].found
+    assert "With σ₀ = 0.1 the runs are not all there. With σ₀ = 1 this holds" in VIEW.decide(made(ALL))[0].found
 
 
 def test_ratios_of_means_have_intervals_of_seeds():
@@ -355,7 +345,7 @@ LINEAR, QUADRATIC = power(1, 1), power(2, 2)
     ],
 )
 def test_claim_16(ga, full, verdict):
-    claim = claims(made({}, costs={"GESMR": ga, "CMA-ES": full}))[1]
+    claim = VIEW.decide(made({}, costs={"GESMR": ga, "CMA-ES": full}))[1]
     assert (claim.number, claim.verdict, claim.short) == (16, verdict, "")
     if verdict is not Verdict.UNDECIDED:
         assert "over d = 1000, 2000, 5000" in claim.found

@@ -18,11 +18,12 @@ from gesmr.lab.run.lanes import METHODS, ORACLES, key_of
 from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.show.claims import Verdict
 from gesmr.lab.show.figures import style
-from gesmr.lab.show.views import Options
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
-from gesmr.lab.studies.control import show as view
+from gesmr.lab.studies.control.results import MethodRuns, Row, load
 from gesmr.lab.studies.control.runs import ControlJob, ControlRun, ControlStudy, control_lanes
-from gesmr.lab.studies.control.show import VIEW, MethodRuns, Row, decide, load, make_tables
+from gesmr.lab.studies.control.show import VIEW, make_tables
+from gesmr.lab.studies.control.watch import animation, strip
 from gesmr.problems import control
 from helpers.policies import GOOD
 
@@ -188,7 +189,7 @@ def levels(*ahead):
 )
 @pytest.mark.parametrize("fresh", [False, True])
 def test_claim_12(ahead, verdict, fresh):
-    claim = decide(made_up(levels(*ahead), fresh=fresh))[0]
+    claim = VIEW.decide(made_up(levels(*ahead), fresh=fresh))[0]
     assert (claim.number, claim.verdict, claim.short) == (12, verdict, "")
     assert f"CartPole {'ahead' if ahead[0] > 4 else 'not ahead'}, above {ahead[0]} of 8 others" in claim.found
     which = "fixed episodes" if fresh else "sampled actions and fresh episodes"
@@ -214,34 +215,34 @@ def at_the_ceiling(results, but):
     ],
 )
 def test_where_all_end_at_the_maximum_there_is_nothing_to_be_ahead_of(ahead, but, verdict):
-    claim = decide(at_the_ceiling(made_up(levels(*ahead)), but))[0]
+    claim = VIEW.decide(at_the_ceiling(made_up(levels(*ahead)), but))[0]
     assert claim.verdict is verdict
     assert ("CartPole not decidable, every run ends at 200" in claim.found) == (but != "FMR")
 
 
 def test_the_authors_way_decides_and_both_are_said():
     ours, authors = made_up(levels(5, 5, 5, 4), seeds=3), made_up(levels(5, 4, 5, 4), fresh=True, generations=50)
-    claim = decide(ours | authors)[0]
+    claim = VIEW.decide(ours | authors)[0]
     assert (claim.verdict, claim.short) == (Verdict.FAILS, "50 of 100 generations")
     assert claim.found.startswith("With sampled actions and fresh episodes, it does not hold: CartPole ahead")
     assert ". With fixed episodes, it holds: CartPole ahead" in claim.found
-    assert decide(ours)[0].short == "3 of 5 seeds"
+    assert VIEW.decide(ours)[0].short == "3 of 5 seeds"
 
 
 def test_the_lead_is_over_the_median_of_the_others_with_an_interval():
     """Others at 0 … 7 have the median 3.5; seeds add the same to all, so resampling them changes nothing."""
     results = made_up(levels(5, 8, 5, 4))
-    assert "Pendulum ahead, above 8 of 8 others, +4.0 (+4.0 to +4.0) from their median" in decide(results)[0].found
+    assert "Pendulum ahead, above 8 of 8 others, +4.0 (+4.0 to +4.0) from their median" in VIEW.decide(results)[0].found
     results[Row("pendulum")]["GESMR"].elite[0] -= 5.0  # one seed of five
-    assert "Pendulum ahead, above 7 of 8 others, +3.0 (+1.0 to +4.0) from" in decide(results)[0].found
+    assert "Pendulum ahead, above 7 of 8 others, +3.0 (+1.0 to +4.0) from" in VIEW.decide(results)[0].found
 
 
 def test_claim_12_needs_every_task_and_method():
     everything = made_up(levels(5, 5, 5, 4))
     few = {row: methods for row, methods in everything.items() if row.task in ("cartpole", "acrobot")}
-    assert decide(few)[0].verdict is Verdict.UNDECIDED
+    assert VIEW.decide(few)[0].verdict is Verdict.UNDECIDED
     fewer = {t: {m: r for m, r in methods.items() if m != "SAMR"} for t, methods in everything.items()}
-    assert decide(fewer)[0].verdict is Verdict.UNDECIDED
+    assert VIEW.decide(fewer)[0].verdict is Verdict.UNDECIDED
 
 
 def test_the_table_marks_the_best_and_says_where_there_was_nan():
@@ -345,5 +346,5 @@ def test_every_scene_can_be_drawn(task):
         "mountaincar": ("position",)}[task]  # fmt: skip
     states = {name: np.array([0.1, 0.2, 0.4]) for name in variables}
     seen = control.Trajectory(states, np.array([0, 1]), np.array([-1.0, -1.0]))
-    assert len(view.strip({task: seen}).axes) == 8
-    assert view.animation(task, seen).startswith(b"GIF89a")
+    assert len(strip({task: seen}).axes) == 8
+    assert animation(task, seen).startswith(b"GIF89a")

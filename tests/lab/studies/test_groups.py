@@ -19,22 +19,12 @@ from gesmr.lab.run.masked import MaskedGESMR
 from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.run.sweep import SweepJob
 from gesmr.lab.show.claims import Verdict
-from gesmr.lab.show.views import Options
+from gesmr.lab.show.resolution import log10
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
+from gesmr.lab.studies.groups.results import Curve, Row, fit, growth, load, losses
 from gesmr.lab.studies.groups.runs import AUTHORS_SIZES, FUNCTIONS, SIZES, GroupsRun, GroupsStudy, divisors
-from gesmr.lab.studies.groups.show import (
-    VIEW,
-    Curve,
-    Row,
-    decide,
-    fit,
-    growth,
-    load,
-    log10,
-    losses,
-    make_tables,
-    recommended,
-)
+from gesmr.lab.studies.groups.show import VIEW, make_tables, recommended
 from gesmr.problems import functions
 
 STUDY = GroupsStudy()
@@ -257,7 +247,7 @@ def test_the_fit_against_polyfit():
 
 def claim(number, *settings):
     (found,) = (
-        c for c in decide({row: curve for rows in settings for row, curve in rows.items()}) if c.number == number
+        c for c in VIEW.decide({row: curve for rows in settings for row, curve in rows.items()}) if c.number == number
     )
     return found
 

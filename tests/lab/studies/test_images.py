@@ -17,12 +17,14 @@ from gesmr.lab.run.compilation import Programs
 from gesmr.lab.run.lanes import METHODS, ORACLES, key_of
 from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.show.claims import Verdict
-from gesmr.lab.show.views import Options
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
 from gesmr.lab.studies.functions.runs import kept_generations
 from gesmr.lab.studies.images import runs as study_module
+from gesmr.lab.studies.images.figures import make_figures
+from gesmr.lab.studies.images.results import RANKED, Row, Runs, load
 from gesmr.lab.studies.images.runs import SETS, ImagesJob, ImagesRun, ImagesStudy
-from gesmr.lab.studies.images.show import RANKED, VIEW, Row, Runs, decide, load, make_figures, make_tables, summary
+from gesmr.lab.studies.images.show import VIEW, make_tables, summary
 from gesmr.problems import datasets, images
 
 STUDY = ImagesStudy()
@@ -192,12 +194,12 @@ PAPERS = order("15MR", "GESMR")  # what the paper says
     ],
 )
 def test_claim_11_by_its_rule(results, verdict):
-    (claim,) = decide(results)
+    (claim,) = VIEW.decide(results)
     assert (claim.number, claim.verdict, claim.short) == (11, verdict, "")
 
 
 def test_claim_11_says_what_was_found_in_both_settings():
-    (claim,) = decide(made_up(order("GESMR"), step=0.005) | authors(PAPERS))
+    (claim,) = VIEW.decide(made_up(order("GESMR"), step=0.005) | authors(PAPERS))
     theirs, ours = claim.found.split(". In our setting, it ")
     assert theirs.startswith(
         "In the authors' setting, it holds: MNIST, 5,000 images: (a) yes, (b) yes; 15MR 0.520, GESMR 0.620, FMR 0.720"
@@ -211,10 +213,10 @@ def test_claim_11_says_what_was_found_in_both_settings():
 
 
 def test_claim_11_on_fewer_images_says_so():
-    (claim,) = decide(made_up(PAPERS, images=1000))
+    (claim,) = VIEW.decide(made_up(PAPERS, images=1000))
     assert (claim.verdict, claim.short) == (Verdict.HOLDS, "1,000 of 5,000 images")
     assert claim.found.endswith("In the authors' setting, not all runs are there")
-    assert decide(authors(PAPERS) | made_up(PAPERS, images=1000))[0].short == ""
+    assert VIEW.decide(authors(PAPERS) | made_up(PAPERS, images=1000))[0].short == ""
 
 
 def test_the_table_of_places():

@@ -11,9 +11,10 @@ from gesmr.analysis import Curves, best_rates, objective_curves
 from gesmr.lab.errors import LabError
 from gesmr.lab.loading import load_callable
 from gesmr.lab.run import runner
+from gesmr.lab.run.function_task import WITH_OPTIMUM
 from gesmr.lab.run.store import Store
 from gesmr.lab.show.claims import Verdict
-from gesmr.lab.show.views import Options
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection
 from gesmr.lab.studies.landscape import show as view
 from gesmr.lab.studies.landscape.runs import DIMS, LandscapeStudy, Panel, from_arrays, to_arrays
@@ -39,8 +40,8 @@ def test_best_rates_of_known_curves():
 
 
 def claim(panel=GOOD, where=("sphere", 30), without=()):
-    results = {(f, d): GOOD for f in view.WITH_MINIMUM for d in DIMS} | {where: panel}
-    return view.decide({key: curves for key, curves in results.items() if key not in without})[0]
+    results = {(f, d): GOOD for f in WITH_OPTIMUM for d in DIMS} | {where: panel}
+    return view.VIEW.decide({key: curves for key, curves in results.items() if key not in without})[0]
 
 
 def test_claim_holds_when_every_panel_has_the_shape():
@@ -117,7 +118,7 @@ def test_curves_survive_the_store():
     problem = functions.get("ackley", 2)
     curves = objective_curves(problem, problem.init, np.geomspace(1e-2, 10, 7), samples=40, key=1, bins=10)
     panel = Panel("ackley", 2, points=2, low=1e-2, high=10.0, num_rates=7)
-    back = from_arrays(panel, to_arrays(curves))
+    back = from_arrays(panel, {name: array[0] for name, array in to_arrays(curves).items()})
     for field in fields(Curves):
         if field.name != "density":
             assert np.allclose(getattr(back, field.name), getattr(curves, field.name))

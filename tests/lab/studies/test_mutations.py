@@ -49,7 +49,7 @@ def reached(*counts, samples=2000):
     ],
 )
 def test_claim_17_needs_a_moderate_rate_far_above_both_ends(results, verdict):
-    (decided,) = mutations_view.decide(results)
+    (decided,) = mutations_view.VIEW.decide(results)
     assert (decided.number, decided.verdict, decided.short) == (17, verdict, "")
 
 

@@ -15,7 +15,7 @@ from gesmr.lab.run.lanes import Advance
 from gesmr.lab.run.masked import PAPER, Setting
 from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.run.sweep import SweepJob
-from gesmr.lab.show.views import Options
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
 from gesmr.lab.studies.sensitivity.runs import FUNCTIONS, SETTINGS, SensitivityRun, SensitivityStudy
 from gesmr.lab.studies.sensitivity.show import VIEW, Results, Row, advise, load, make_tables

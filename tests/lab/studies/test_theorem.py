@@ -16,7 +16,7 @@ from gesmr.analysis.order_statistics import expected_minimum
 from gesmr.lab.run.runner import run
 from gesmr.lab.run.store import Store
 from gesmr.lab.show.claims import Verdict
-from gesmr.lab.show.views import Options
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection
 from gesmr.lab.studies.theorem.runs import (
     COUNTS,
@@ -33,7 +33,7 @@ from gesmr.lab.studies.theorem.runs import (
     objectives,
     ratios,
 )
-from gesmr.lab.studies.theorem.show import VIEW, Results, SimulatedMinimum, SmallRates, decide, family_quantile, load
+from gesmr.lab.studies.theorem.show import VIEW, Results, SimulatedMinimum, SmallRates, family_quantile, load
 from gesmr.problems.functions import FORMULAS
 
 
@@ -123,25 +123,27 @@ def made_up_point(function="sphere", dim=30, generation=0, slope=None, mean=0.0)
     means, error = np.full(5, mean), np.full(5, 0.001)
     near = Local(*map(np.float64, (1.0, 2.0, 0.0, 1.0)))  # type: ignore[arg-type]
     moments = Moments(slopes, error, means, error)  # type: ignore[arg-type]
-    return SmallRates(function, dim, generation, 10, 100, sigma, near, moments)
+    return SmallRates(Point(function, dim, generation, 100, 4), sigma, near, moments)
 
 
 @pytest.fixture
 def results():
-    minima = [SimulatedMinimum(q, sigma, 100, expected_minimum(q) + 0.001, 0.001) for q in COUNTS for sigma in SIGMAS]
+    minima = [
+        SimulatedMinimum(Minimum(q, sigma, 100), expected_minimum(q) + 0.001, 0.001) for q in COUNTS for sigma in SIGMAS
+    ]
     points = [made_up_point(f, dim, g) for f in FUNCTIONS for dim in (30, 100) for g in GENERATIONS]
     return Results(tuple(minima), tuple(points))
 
 
 def verdict(results):
-    (claim,) = decide(results)
+    (claim,) = VIEW.decide(results)
     assert claim.number == 9
     return claim.verdict
 
 
 def test_the_claim_holds_when_all_is_as_predicted(results):
     assert verdict(results) == Verdict.HOLDS
-    (claim,) = decide(results)
+    (claim,) = VIEW.decide(results)
     assert "24 of 24" in claim.found
     assert "40 of 40" in claim.found
 
@@ -166,8 +168,8 @@ def test_the_claim_fails_by_one_simulation_slope_or_mean(results):
 
 
 def test_the_claim_is_not_decidable_without_every_part(results):
-    without_ackley = tuple(p for p in results.points if p.function != "ackley")
-    one_dimension = tuple(p for p in results.points if p.dim == 30)
+    without_ackley = tuple(p for p in results.points if p.spec.function != "ackley")
+    one_dimension = tuple(p for p in results.points if p.spec.dim == 30)
     undefined = (made_up_point("ackley", 30, 0, slope=math.nan), *results.points[1:])
     for points in ((), without_ackley, one_dimension, results.points[1:], undefined):
         assert verdict(replace(results, points=points)) == Verdict.UNDECIDED
@@ -202,9 +204,9 @@ def test_a_run_is_stored_and_shown(tmp_path):
     assert jnp.zeros(1).dtype == jnp.float32  # double precision stayed inside the program
     np.testing.assert_allclose(points.arrays["sigma"], points.arrays["sigma_h"][:, None] * ratios(2))
     results = load(list(store.jobs()))
-    assert [(m.q, m.sigma) for m in results.minima] == [(2, 1.0), (2, 10.0)]
+    assert [(m.spec.q, m.spec.sigma) for m in results.minima] == [(2, 1.0), (2, 10.0)]
     assert all(abs(m.deviation) < 4 for m in results.minima)
-    assert [p.generation for p in results.points] == [0, 5]
+    assert [p.spec.generation for p in results.points] == [0, 5]
     assert results.points[1].local.value <= results.points[0].local.value
     assert all(abs(p.deviation) < 0.3 for p in results.points)
     chapter = VIEW.chapter(tmp_path / "theorem")
@@ -220,4 +222,4 @@ def test_of_two_computations_the_larger_one_counts(tmp_path):
     for samples, mean in ((100, -0.5), (1000, -0.6), (10, -0.7)):
         store.write([Minimum(2, 2.0, samples)], {"mean": np.array([mean]), "mean_error": np.array([0.1])}, {})
     (one,) = load(list(store.jobs())).minima
-    assert (one.samples, one.mean, one.error) == (1000, -0.3, 0.05)
+    assert (one.spec.samples, one.mean, one.error) == (1000, -0.3, 0.05)

@@ -9,7 +9,7 @@ from rich.console import Console
 from gesmr.lab.run.lanes import METHODS
 from gesmr.lab.show.claims import Verdict
 from gesmr.lab.show.claims import as_text as claims_as_text
-from gesmr.lab.studies.functions.claims import claims
+from gesmr.lab.studies.functions.show import VIEW
 from helpers.studies import ROWS, around, made_up_results
 
 
@@ -37,7 +37,7 @@ def paper_like(**changes):
 
 
 def verdicts(results):
-    return {claim.number: claim.verdict for claim in claims(results)}
+    return {claim.number: claim.verdict for claim in VIEW.decide(results)}
 
 
 def test_claims_hold_where_they_should():
@@ -45,7 +45,7 @@ def test_claims_hold_where_they_should():
 
 
 def test_claims_say_how_the_runs_fall_short_of_the_papers():
-    decided = {claim.number: claim for claim in claims(paper_like())}
+    decided = {claim.number: claim for claim in VIEW.decide(paper_like())}
     assert {claim.short for number, claim in decided.items() if number != 14} == {"12 of 40 seeds, 3 of 4 dimensions"}
     assert decided[14].short == "1 of 4 dimensions"
     shown = io.StringIO()
@@ -69,7 +69,7 @@ def test_half_is_not_most():
 
 
 def test_an_interval_of_times_on_both_sides_decides_nothing():
-    decided = {claim.number: claim for claim in claims(paper_like(**{"cost": 1.1, "cost noise": 0.05}))}
+    decided = {claim.number: claim for claim in VIEW.decide(paper_like(**{"cost": 1.1, "cost noise": 0.05}))}
     assert decided[14].verdict is Verdict.UNDECIDED
     assert decided[14].found == "1.100 (1.000–1.200) at d = 100"
 
@@ -81,7 +81,7 @@ def test_counts_have_intervals_over_seeds():
     noise = np.random.default_rng(0).normal(size=12)
     made.final[row, METHODS.index("GESMR")] = 1.0 + noise
     made.final[row, METHODS.index("15MR")] = 1.0 + noise.mean() + 0.01
-    found = next(claim.found for claim in claims(made) if claim.number == 1)
+    found = next(claim.found for claim in VIEW.decide(made) if claim.number == 1)
     assert found.startswith("best in 30 (29–30) and 30 (30–30) of 30 rows")
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,7 +13,7 @@ from matplotlib.figure import Figure
 from gesmr.lab.errors import LabError, StorageError
 from gesmr.lab.run.lanes import METHODS
 from gesmr.lab.show.figures import FORMATS, LINES, save
-from gesmr.lab.studies.functions.figures import DEFAULT_ROWS, curves, overview, ranks, write
+from gesmr.lab.studies.functions.figures import DEFAULT_ROWS, curves, make_figures, overview, ranks
 from gesmr.lab.studies.functions.results import PRINTED, Curves, Results, Row
 
 ACKLEY, LINEAR = Row("ackley", 2, 1.0), Row("linear", 2, 1.0)
@@ -32,7 +33,7 @@ def results(rows=(ACKLEY, LINEAR), methods=METHODS, seeds=3) -> Results:
             log_rate = rng.normal(-3, 1, (seeds, len(GENERATION)))
             histories[row, method] = Curves(GENERATION, elite.astype(np.float32), log_rate.astype(np.float32))
     tables = {name: rng.random(shape) for name in ("final", "mean", "rate_error", "log_rate")}
-    return Results(PRINTED, tuple(rows), tuple(methods), tuple(range(seeds)), **tables, seconds={}, provenance=(),
+    return Results(PRINTED, tuple(rows), tuple(methods), tuple(range(seeds)), **tables, seconds={},
                    histories=histories, used_rate_error=tables["rate_error"])  # fmt: skip
 
 
@@ -61,11 +62,16 @@ def test_every_method_looks_different():
     assert len({look.marker for look in LINES.values()}) == len(LINES)
 
 
+def write(data, directory, rows=()) -> list[Path]:
+    made = make_figures(data, rows)
+    return [path for name, (_, figure) in made.items() for path in save(figure, directory / name)]
+
+
 def test_files_are_valid_and_the_same_from_every_thread(tmp_path):
     data = results(rows=(ACKLEY,), methods=("LAMR-100", "SAMR", "GESMR"))
     with ThreadPoolExecutor(2) as pool:
         by_default = pool.submit(write, data, tmp_path / "new" / "directory")
-        by_name = pool.submit(write, data, tmp_path, [ACKLEY])
+        by_name = pool.submit(write, data, tmp_path, ["ackley,2,1"])
     paths, again = by_default.result(), by_name.result()
     assert [path.name for path in paths] == [
         f"{name}.{suffix}" for name in ("curves", "overview") for suffix in FORMATS

@@ -8,8 +8,8 @@ from gesmr.lab.run.lanes import METHODS
 from gesmr.lab.run.store import Store
 from gesmr.lab.studies import STUDIES, Selection
 from gesmr.lab.studies.functions.agreement import agreement, read_printed
-from gesmr.lab.studies.functions.results import load
-from gesmr.lab.studies.functions.tables import tables
+from gesmr.lab.studies.functions.show import VIEW
+from gesmr.lab.studies.functions.tables import estimates
 from helpers import DATA
 
 
@@ -23,7 +23,9 @@ def test_the_printed_tables(tmp_path):
     study, store = STUDIES["functions"], Store(tmp_path / "functions", create=True)
     wanted = Selection("paper", 40, (30, 100), ("sphere", "rastrigin", "ackley"))
     runner.run(study, study.specs(wanted), store, console=Console(quiet=True))
-    for table, file, share in zip(tables(load(store)), sorted(DATA.glob("table*.csv")), (97, 97, 94), strict=True):
+    for table, file, share in zip(
+        estimates(VIEW.results(store)), sorted(DATA.glob("table*.csv")), (97, 97, 94), strict=True
+    ):
         assert file.name.startswith(table.name)
         cells = agreement(table, read_printed(file))
         wrong = [cell for cell in cells if not cell.agrees]

@@ -24,9 +24,11 @@ from gesmr.lab.run.function_task import FunctionTask, Place, function_lanes
 from gesmr.lab.run.lanes import FIXED_RATES, METHODS, First
 from gesmr.lab.run.reading import LateUCB, Reading
 from gesmr.lab.run.store import Store
+from gesmr.lab.show.view import Options
 from gesmr.lab.studies import STUDIES, Selection, as_json, content_hash
-from gesmr.lab.studies.functions.results import Row, Variant, load
+from gesmr.lab.studies.functions.results import Row
 from gesmr.lab.studies.functions.runs import Cost, Run, RunJob, kept_generations, summary
+from gesmr.lab.studies.functions.show import VIEW
 from gesmr.problems import functions
 from helpers.studies import made_up_group
 
@@ -264,7 +266,7 @@ def test_tables_2_and_3_are_those_of_whole_histories(tmp_path):
         for method, used, after in (("GESMR", rates[:, :-1], rates[:, -1]), ("LAMR-100", oracle, oracle[:, -1])):
             specs = [Run("sphere", 30, 1.0, method, seed, False, generations, reading.value) for seed in (0, 1)]
             store.write(specs, summary(Histories(elite[:, 0], elite[:, 1:], used, after)), {})
-    printed, text = (load(store, Variant(False, reading)) for reading in Reading)
+    printed, text = (VIEW.results(store, Options(as_text=reading is Reading.TEXT)) for reading in Reading)
     row = Row("sphere", 30, 1.0)
     first_choice = np.concatenate([oracle[:, :1], oracle], axis=1)
     expected = {
@@ -284,14 +286,14 @@ def test_some_seeds_of_a_store(tmp_path):
     specs, arrays = made_up_group(seeds=4)
     store = Store(tmp_path / "s", create=True)
     store.write(specs, arrays, {})
-    assert load(store).seeds == (0, 1, 2, 3)
-    results = load(store, seeds=range(2, 9))
+    assert VIEW.results(store).seeds == (0, 1, 2, 3)
+    results = VIEW.results(store, Options(seeds=range(2, 9)))
     assert results.seeds == (2, 3)
     np.testing.assert_array_equal(results.final, [[[3.0, 4.0]]])
     with pytest.raises(LabError, match="no centred runs of seeds 40-79"):
-        load(store, seeds=range(40, 80))
+        VIEW.results(store, Options(seeds=range(40, 80)))
     with pytest.raises(LabError, match="no centred, as text runs"):
-        load(store, Variant(False, Reading.TEXT))
+        VIEW.results(store, Options(as_text=True))
 
 
 def test_a_range_of_seeds():
@@ -380,7 +382,7 @@ def test_more_seeds_compute_only_those(small_store, tmp_path):
     runner.run(STUDY, STUDY.specs(narrow), fewer, console=QUIET)
     assert runner.run(STUDY, STUDY.specs(wide), fewer, console=QUIET, memory=1) == 2
     row = Row("sphere", 2, 1.0)
-    ours, theirs = (load(store).curves(row, "SAMR").elite for store in (fewer, small_store))
+    ours, theirs = (VIEW.results(store).curves(row, "SAMR").elite for store in (fewer, small_store))
     np.testing.assert_allclose(ours[:, :10], theirs[:, :10], rtol=1e-4)
 
 
@@ -471,8 +473,8 @@ def test_an_error_in_a_group_stops_the_runner_and_keeps_what_is_finished(tmp_pat
 
 def test_results_say_what_is_missing(small_store):
     with pytest.raises(LabError, match="no shifted runs"):
-        load(small_store, Variant(shifted=True))
-    results = load(small_store)
+        VIEW.results(small_store, Options(shifted=True))
+    results = VIEW.results(small_store)
     assert results.methods == ("FMR", "SAMR", "GESMR")
     assert results.ranked == results.methods
     assert len(results.rows) == 6

@@ -20,7 +20,7 @@ from gesmr.lab.studies.functions.agreement import (
     which_table,
 )
 from gesmr.lab.studies.functions.results import Row
-from gesmr.lab.studies.functions.tables import as_csv, as_latex, as_markdown, as_text, number, statistics_csv, tables
+from gesmr.lab.studies.functions.tables import as_table, estimates, number, statistics_csv
 from helpers import PRINTED
 from helpers.studies import ROWS, around, made_up_results
 
@@ -39,7 +39,7 @@ def results():
 
 
 def test_best_and_asterisk_leave_the_oracles_out(results):
-    table = tables(results)[0]
+    table = estimates(results)[0]
     assert set(table.ranked) == set(METHODS) - set(ORACLES)
     assert table.best[0] == "GESMR"
     assert table.best[1] in ("GESMR", "SAMR")
@@ -52,7 +52,7 @@ def test_best_and_asterisk_leave_the_oracles_out(results):
 
 def test_a_test_uses_the_seeds_both_have(results):
     results.final[0, METHODS.index("FMR"), :4] = np.nan
-    table = tables(results)[0]
+    table = estimates(results)[0]
     kept = results.final[0][:, 4:]
     expected = scipy_stats.ttest_ind(kept[METHODS.index("GESMR")], kept[METHODS.index("SAMR")], equal_var=False)[1]
     assert table.tests[0]["SAMR"]["welch_p"] == pytest.approx(expected)
@@ -62,7 +62,7 @@ def test_a_test_uses_the_seeds_both_have(results):
 def test_csv_has_the_printed_columns_and_standard_errors(results):
     with PRINTED.open() as file:
         printed = next(csv.reader(file))
-    lines = list(csv.DictReader(io.StringIO(as_csv(tables(results)[0]))))
+    lines = list(csv.DictReader(io.StringIO(as_table(estimates(results)[0]).csv())))
     assert list(lines[0]) == [*printed, *(f"{method}_se" for method in METHODS)]
     values = results.final[0, METHODS.index("SAMR")]
     assert float(lines[0]["SAMR"]) == pytest.approx(values.mean(), rel=1e-5)
@@ -72,12 +72,12 @@ def test_csv_has_the_printed_columns_and_standard_errors(results):
 
 
 def test_markdown_and_latex_mark_the_best(results):
-    table = tables(results)[0]
-    rows = as_markdown(table).splitlines()
+    table = estimates(results)[0]
+    rows = as_table(table).markdown().splitlines()
     assert rows[0].startswith("| Function | d | std | OFMR† | LAMR-100† |")
     assert "| **1.0**\\* |" in rows[2]
     assert rows[4].count("–") == 1
-    latex = as_latex(table)
+    latex = as_table(table).latex()
     assert r"\textbf{1.0}*" in latex
     assert "$-$5.0" in latex
     assert latex.count(r"\\") == 4
@@ -87,14 +87,14 @@ def test_markdown_and_latex_mark_the_best(results):
 def test_the_terminal_shows_every_number_in_bold_or_not(results):
     said = io.StringIO()
     console = Console(width=150, force_terminal=True, color_system="standard", file=said)
-    console.print(as_text(tables(results)[0]))
+    console.print(as_table(estimates(results)[0]).text())
     text = said.getvalue()
     assert "\x1b[1m1.0*\x1b[0m" in text.replace(" ", "")
     assert all(method in text for method in METHODS)
 
 
 def test_statistics_list_every_comparison(results):
-    lines = list(csv.DictReader(io.StringIO(statistics_csv(tables(results)[:1]))))
+    lines = list(csv.DictReader(io.StringIO(statistics_csv(estimates(results)[:1]))))
     assert len(lines) == 8 + 8 + 7
     assert {"welch_p", "paired_p_holm", "wilcoxon_p", "mann_whitney_p", "cohen_d", "best_median"} <= set(lines[0])
 
@@ -122,7 +122,7 @@ def test_agreement_with_the_printed_table_itself():
     printed = read_printed(PRINTED)
     exact = np.array([[[printed.cells[row, m]] * 2 for m in METHODS] for row in ROWS])
     off = exact + np.where(exact < 0, -1, 1) * (0.1 * np.abs(exact) + 0.06)
-    same, other = (tables(made_up_results(values, list(ROWS)))[0] for values in (exact, off))
+    same, other = (estimates(made_up_results(values, list(ROWS)))[0] for values in (exact, off))
     assert all(cell.agrees for cell in agreement(same, printed))
     assert not any(cell.agrees for cell in agreement(other, printed))
     assert len(agreement(same, printed)) == len(ROWS) * 11  # Linear and UCB count too
@@ -134,7 +134,7 @@ def test_lamr_compared_with_itself_is_not_counted():
     printed = read_printed(file)
     rows = list(printed.best)
     made = made_up_results(np.zeros((len(rows), len(METHODS), 2)), rows)
-    third, used = tables(made, also_used=True)[2:]
+    third, used = estimates(made, also_used=True)[2:]
     for table in (third, used):
         cells = agreement(table, printed)
         assert len(cells) == 400
