@@ -73,8 +73,17 @@ class JaxFunction:
         self._traces: dict[int, tuple[Any, tuple]] = {}  # by n: a jaxpr, and its data
         self._is_data = [_is_data(leaf) for leaf in self._leaves]
         self._copies: dict[tuple, tuple[np.ndarray, Array]] = {}  # of arrays of NumPy, by their place in memory
+        self._check(setup.popsize)
+        if not objective.keyed and (setup.repeats > 1 or setup.reevaluate != "none"):
+            raise TypeError(
+                "repeats and reevaluate are for noisy functions; a compiled one is noisy only if keyed=True gives it a "
+                "random key (or call it in Python, with jit=False)"
+            )
 
-    def check(self, n: int) -> None:
+    def close(self) -> None:
+        """Nothing was started for it."""
+
+    def _check(self, n: int) -> None:
         """ValueError if JAX cannot trace it for n candidates or it does not return one value for each."""
         one = "a value for each of its rows: float[n] for float[n, d]" if self._vectorized else "one real number"
         try:
