@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gesmr
-from helpers.runs import start
+from helpers.runs import ask, start, tell
 
 T = 10
 
@@ -15,11 +15,10 @@ def test_history_is_what_happened(controller):
     ga, problem, state = start(controller)
     final, history = gesmr.evolve(ga, problem, state, T)
     elites, log_rates = [], []
-    ask, tell = jax.jit(ga.ask), jax.jit(ga.tell)
     for _ in range(T):
         log_rates.append(np.mean(ga.controller.log_rates(state.controller)))  # before the update
-        proposal = ask(state)
-        state = tell(state, proposal, problem(proposal.candidates))
+        proposal = ask(ga, state)
+        state = tell(ga, state, proposal, problem(proposal.candidates))
         elites.append(min(np.asarray(state.fitness)))
     np.testing.assert_allclose(history.elite, elites, rtol=1e-4)
     np.testing.assert_allclose(history.log_rate, log_rates, rtol=1e-4, atol=1e-5)

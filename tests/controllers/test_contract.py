@@ -7,7 +7,7 @@ import pytest
 
 import gesmr
 from helpers.compilations import count_compilations
-from helpers.runs import CONTROLLERS, start
+from helpers.runs import CONTROLLERS, Constant, ask, start, tell
 
 T = 10
 
@@ -141,12 +141,11 @@ def test_non_finite_children_never_win(controller, bad):
     ga, problem, _ = start(controller)
     population = problem.init(1, 13)
     state = ga.init(0, population, objective(population))
-    ask, tell = jax.jit(ga.ask), jax.jit(ga.tell)
     for _ in range(T):
-        proposal = ask(state)
+        proposal = ask(ga, state)
         parents = np.asarray(state.population)[np.append(proposal.parents, proposal.elite)]
         assert (parents[:, 0] >= 0).all()
-        state = tell(state, proposal, objective(proposal.candidates))
+        state = tell(ga, state, proposal, objective(proposal.candidates))
         assert np.isfinite(float(state.best_fitness))
         assert np.isfinite(np.asarray(ga.controller.log_rates(state.controller))).all()
 
@@ -155,7 +154,7 @@ def test_non_finite_children_never_win(controller, bad):
 def test_a_wholly_non_finite_run_goes_on(controller, bad):
     ga, problem, _ = start(controller)
     state = ga.init(0, problem.init(0, 13), np.full(13, bad, np.float32))
-    state, history = gesmr.evolve(ga, lambda x: jnp.full(x.shape[0], bad), state, T)
+    state, history = gesmr.evolve(ga, Constant(bad), state, T)
     rates = np.exp(np.asarray(ga.controller.log_rates(state.controller)))
     assert np.isfinite(rates).all()
     assert (rates > 0).all()

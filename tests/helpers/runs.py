@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+
 import gesmr
 from gesmr.problems import functions
 
@@ -35,3 +38,25 @@ def start(
     ga = gesmr.GA(controller, num_children, truncation)
     population = problem.init(seed, num_children + 1, dtype)
     return ga, problem, ga.init(seed, population, problem(population))
+
+
+@jax.jit
+def ask(ga: gesmr.GA, state: gesmr.State) -> gesmr.Proposal:
+    """`ga.ask`, compiled once for all settings of a controller."""
+    return ga.ask(state)
+
+
+@jax.jit
+def tell(ga: gesmr.GA, state: gesmr.State, proposal: gesmr.Proposal, values: jax.Array) -> gesmr.State:
+    """`ga.tell`, compiled once for all settings of a controller."""
+    return ga.tell(state, proposal, values)
+
+
+@gesmr.pytree
+class Constant:
+    """An objective with one value everywhere, which is data: another one needs no other program."""
+
+    value: Any
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        return jnp.full(x.shape[0], self.value)
