@@ -9,6 +9,7 @@ from scipy import stats
 import gesmr
 from gesmr.bounds import Bounds, resolve, within
 from gesmr.ga import make_children
+from gesmr.optimize.options import check
 from helpers.refusals import assert_refused
 
 INF = np.inf
@@ -111,8 +112,8 @@ def test_a_range_that_single_precision_cannot_hold_is_rounded_inwards():
 
 
 def start_rates(bounds, **options):
-    opt = gesmr.Optimizer(np.full(2, 0.5), bounds=bounds, popsize=13, rng=0, **options)
-    return opt, opt._ga.controller
+    given = {"bounds": bounds, "popsize": 13, "rng": 0, **options}
+    return gesmr.Optimizer(np.full(2, 0.5), **given), check(np.full(2, 0.5), given).ga(0).controller
 
 
 def test_start_rates_lie_within_the_range_and_no_rate_leaves_it():
@@ -129,7 +130,7 @@ def test_start_rates_lie_within_the_range_and_no_rate_leaves_it():
 
 def test_rates_are_not_capped_while_a_variable_has_no_range():
     _, controller = start_rates([(0, 1), (0, None)])
-    assert controller == gesmr.Optimizer(np.zeros(2))._ga.controller
+    assert controller == check(np.zeros(2), {}).ga(0).controller
 
 
 def test_any_controller_is_kept_within():

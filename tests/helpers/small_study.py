@@ -33,8 +33,13 @@ class Sine:
 
 @dataclass(frozen=True)
 class PowerJob(Job[Power]):
-    programs: ClassVar[list] = [Sine()]
-    work: ClassVar[float] = 2.0
+    @property
+    def programs(self) -> list[Sine]:
+        return [Sine()]
+
+    @property
+    def work(self) -> float:
+        return 2.0
 
     @property
     def label(self) -> str:

@@ -1,6 +1,7 @@
 """The control study: what is run, runs together are runs alone, the claim's rule, tables, pictures, `gesmr watch`."""
 
 import re
+from typing import Any
 
 import jax
 import numpy as np
@@ -58,7 +59,7 @@ def test_selections():
 
 def test_groups_hold_every_run_once_and_few_populations_at_a_time():
     specs = STUDY.specs(Selection("paper"))
-    groups = STUDY.jobs(specs, 2**33)
+    groups: list[Any] = list(STUDY.jobs(specs, 2**33))
     assert sorted(content_hash(as_json(s)) for g in groups for s in g.specs) == sorted(
         content_hash(as_json(s)) for s in specs
     )

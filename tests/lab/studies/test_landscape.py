@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,6 +104,7 @@ def test_memory_bounds_a_study_and_changes_nothing_in_it():
     panel = Panel("ackley", 30, points=4, num_rates=5)
     results = []
     for memory in (2**20, 2**40):
+        group: Any
         (group,) = LandscapeStudy().jobs([panel], memory)
         assert group.lanes * 21 * 30 * 4 <= memory
         ticks = []

@@ -219,13 +219,14 @@ def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(p
 
 
 def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
-    together = function_lanes("ackley", 3, *zip(*PAIRS, strict=True), False)
+    stds, seeds = zip(*PAIRS, strict=True)
+    together = function_lanes("ackley", 3, stds, seeds, False)
     whole, _ = programs(First(FunctionTask(3), 4))(together)
     batch = job_of("ackley", 3, False, 10, ("GESMR",), PAIRS).run(programs, lambda work: None)
-    for i, pair in enumerate(PAIRS):
-        alone, _ = programs(First(FunctionTask(3), 1))(function_lanes("ackley", 3, *zip(pair, strict=True), False))
+    for i, (std, seed) in enumerate(PAIRS):
+        alone, _ = programs(First(FunctionTask(3), 1))(function_lanes("ackley", 3, [std], [seed], False))
         np.testing.assert_array_equal(alone[0], whole[i])
-        single = job_of("ackley", 3, False, 10, ("GESMR",), (pair,)).run(programs, lambda work: None)
+        single = job_of("ackley", 3, False, 10, ("GESMR",), ((std, seed),)).run(programs, lambda work: None)
         np.testing.assert_allclose(single["elite"][0], batch["elite"][i], rtol=1e-5)
         np.testing.assert_allclose(single["log_rate"][0], batch["log_rate"][i], rtol=1e-5, atol=1e-5)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,6 +123,7 @@ def test_reproduce_ends_in_tables_figures_verdicts_and_a_report(home):
     directory = home.parent / "whole"
     store = Store(directory / "functions", create=True)
     wanted = STUDIES["functions"].specs(Selection(seeds=2))
+    group: Any
     for group in STUDIES["functions"].jobs(wanted, 10**12):
         first = group.specs[0]
         if first.kind == "run":
