@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gesmr.lab.run.reading import PAPER_FUNCTIONS
+from gesmr.lab.studies import STUDIES as ALL
+from gesmr.lab.studies import Selection
+from gesmr.problems.functions import FORMULAS
 from helpers import TESTS
 from helpers.processes import finish, kill_at_random, seconds_since
 from helpers.studies import arrays_in, devices_of
@@ -40,6 +44,24 @@ def test_all_devices_compute_and_the_store_is_the_same(tmp_path):
     assert set(devices_of(tmp_path / "one")) == {"cpu:0"}
     assert set(devices_of(tmp_path / "all")) == {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}
     assert set(devices_of(tmp_path / "three")) == {"cpu:0", "cpu:1", "cpu:2"}
+
+
+def test_running_a_study_waits_for_no_plotting_and_no_ray():
+    script = """
+        import sys
+        import gesmr.lab.cli, gesmr.lab.run.runner
+        print({"matplotlib", "jinja2", "ray", "cma"} & sys.modules.keys() or "none")
+    """
+    assert python(1, "-c", textwrap.dedent(script)).stdout == "none\n"
+
+
+def test_a_function_that_is_added_to_the_library_is_none_of_the_papers(monkeypatch):
+    monkeypatch.setitem(FORMULAS, "added", FORMULAS["sphere"])
+    named = {spec.function for name in ("functions", "landscape") for spec in ALL[name].specs(Selection())
+             if hasattr(spec, "function")}  # fmt: skip
+    assert named == set(PAPER_FUNCTIONS) == FORMULAS.keys() - {"added"}
+    with pytest.raises(ValueError, match="functions must be one of"):
+        ALL["functions"].specs(Selection(functions=("added",)))
 
 
 STUDIES = {

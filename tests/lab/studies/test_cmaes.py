@@ -242,9 +242,8 @@ def test_memory_is_measured_with_a_decomposition():
 def test_without_pycma_the_study_says_what_to_install():
     script = (
         "import sys; sys.modules['cma'] = None\n"
-        "from gesmr.studies import Selection\n"
-        "from gesmr.studies.cmaes import CmaesStudy\n"
-        "study = CmaesStudy()\n"
+        "from gesmr.lab.studies import STUDIES, Selection\n"
+        "study = STUDIES['cmaes']\n"
         "study.jobs(study.specs(Selection()), 10**9)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -266,7 +265,7 @@ def made(ratios, seeds=3, costs=None, **other):
         values *= np.linspace(0.99, 1.01, seeds)[:, None, None]
         curve = np.tile(np.arange(1.0, 6), (seeds, 3, 1))
         row = Row(**{"function": function, "std": 1.0, "shifted": False, "cmaes_generations": 1000,
-                     "gesmr_generations": 1000, "dim": 100, "sigma": 1.0, **other})  # fmt: skip
+                     "gesmr_generations": 1000, "dim": 100, "sigma0": 1.0, **other})  # fmt: skip
         reached = np.full((seeds, 3, 3), 50)
         found[row] = Duels(values, reached, np.full((seeds, 3), ""), curve, 101 * curve, curve / 10, 6 - curve)
     costs = {"GESMR": {10: Measured(np.array([1e-5]), 1e4)}, "CMA-ES": {10_000: NONE}} if costs is None else costs
@@ -294,12 +293,12 @@ AUTHORS = dict.fromkeys(cmaes.AUTHORS_FUNCTIONS, 0.01)
         (made(ALL, shifted=True), Verdict.UNDECIDED),
         (made(ALL, std=10.0), Verdict.UNDECIDED),
         (made(ALL, gesmr_generations=100), Verdict.UNDECIDED),
-        (made(ALL, sigma=0.3), Verdict.UNDECIDED),
-        (made(ALL, sigma=0.1), Verdict.UNDECIDED),  # without Rastrigin
-        (made(AUTHORS, sigma=0.1), Verdict.HOLDS),
-        (both(made(ALL), made(AUTHORS | {"rosenbrock": 0.2}, sigma=0.1)), Verdict.FAILS),
-        (both(made(ALL | {"sphere": 0.2}), made(AUTHORS, sigma=0.1)), Verdict.HOLDS),
-        (both(made(ALL), made({"rosenbrock": 0.2}, sigma=0.1)), Verdict.HOLDS),  # theirs is not all there
+        (made(ALL, sigma0=0.3), Verdict.UNDECIDED),
+        (made(ALL, sigma0=0.1), Verdict.UNDECIDED),  # without Rastrigin
+        (made(AUTHORS, sigma0=0.1), Verdict.HOLDS),
+        (both(made(ALL), made(AUTHORS | {"rosenbrock": 0.2}, sigma0=0.1)), Verdict.FAILS),
+        (both(made(ALL | {"sphere": 0.2}), made(AUTHORS, sigma0=0.1)), Verdict.HOLDS),
+        (both(made(ALL), made({"rosenbrock": 0.2}, sigma0=0.1)), Verdict.HOLDS),  # theirs is not all there
         (Results({}, {}), Verdict.UNDECIDED),
     ],
 )
@@ -310,7 +309,7 @@ def test_claim_13(results, verdict):
 
 
 def test_claim_13_states_both_settings_with_intervals_and_equal_evaluations():
-    claim = VIEW.decide(both(made(ALL | {"ackley": 0.2}, seeds=5), made(AUTHORS, sigma=0.1, seeds=5)))[0]
+    claim = VIEW.decide(both(made(ALL | {"ackley": 0.2}, seeds=5), made(AUTHORS, sigma0=0.1, seeds=5)))[0]
     assert claim.short == ""
     assert "GESMR / CMA-ES. With σ₀ = 0.1 this holds: ackley 0.01 (0.01–0.01), griewank" in claim.found
     assert "rosenbrock 0.01 (0.01–0.01); after as many evaluations ackley 0.1 (0.1–0.1)" in claim.found
@@ -386,7 +385,7 @@ def test_curves_of_seeds_meet_on_one_grid():
 
 
 def test_figures_are_made_of_what_there_is():
-    apart = figures(both(made(ALL), made(AUTHORS, sigma=0.1)))["evaluations-std1"][1].axes
+    apart = figures(both(made(ALL), made(AUTHORS, sigma0=0.1)))["evaluations-std1"][1].axes
     titles = [axes.get_title("left") for axes in apart if axes.get_visible()]
     assert len(titles) == 8
     assert "Rastrigin\ncentred, σ₀ = 0.1" in titles

@@ -50,7 +50,7 @@ class Cluster:
         self._nodes: dict[str, _Node] = {}
         self._useless: set[str] = set()
         self._looked = -_POLL
-        self._new: list[_Place] = []
+        self._new: list[NodePlace] = []
 
     def plan(self, study: Study, specs: Sequence[Spec], memory: int | None) -> Plan:
         """What is to be done, as the first node that is ready says."""
@@ -67,7 +67,7 @@ class Cluster:
     def prepare(self, jobs: Sequence[Job]) -> None:
         """Nodes compile what they are given."""
 
-    def places(self) -> list["_Place"]:
+    def places(self) -> list["NodePlace"]:
         """Those of nodes that have joined since the last call."""
         self._look_around()
         new, self._new = self._new, []
@@ -116,7 +116,7 @@ class Cluster:
             self.drop(node)
             self._refuse(node, f"it has gesmr {version}, and this is {__version__}")
             return
-        self._new += [_Place(self, node, number) for number in range(places)]
+        self._new += [NodePlace(self, node, number) for number in range(places)]
 
     def _refuse(self, node: _Node, why: str) -> None:
         self._useless.add(node.name)
@@ -156,7 +156,7 @@ class Cluster:
             self._open.close()
 
 
-class _Place:
+class NodePlace:
     """One of the places of a node's machine."""
 
     def __init__(self, cluster: Cluster, node: _Node, number: int):
@@ -169,6 +169,7 @@ class _Place:
     def compute(
         self, job: Job, stop: threading.Event, started: Callable[[], None], worked: Callable[[float], None]
     ) -> Computed:
+        """Ends with `Stopped` soon after `stop` is set, and with `LostError` if the node is gone."""
         ray, actor, done = self._cluster.ray, self._node.actor, 0.0
         started()
         try:

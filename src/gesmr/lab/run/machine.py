@@ -48,7 +48,7 @@ class Machine:
         self.threads = threads or _default_threads(len(self.devices))
         self._open = ExitStack()
         self._programs = Programs(os.cpu_count() or 1)
-        self._new = [_Place(self._programs, device) for _ in range(self.threads) for device in self.devices]
+        self._new = [DevicePlace(self._programs, device) for _ in range(self.threads) for device in self.devices]
 
     def plan(self, study: Study, specs: Sequence[Spec], memory: int | None) -> Plan:
         """What is to be done, if a job may use `memory` bytes; by default what there is for each."""
@@ -60,7 +60,7 @@ class Machine:
         for i, job in enumerate(jobs):
             self._programs.request(job.programs, self.devices[i % len(self.devices)])
 
-    def places(self) -> list["_Place"]:
+    def places(self) -> list["DevicePlace"]:
         """All, when first asked."""
         new, self._new = self._new, []
         return new
@@ -74,7 +74,7 @@ class Machine:
         self._open.close()
 
 
-class _Place:
+class DevicePlace:
     """A device, for one job at a time."""
 
     gone: ClassVar[bool] = False
@@ -85,6 +85,8 @@ class _Place:
     def compute(
         self, job: Job, stop: threading.Event, started: Callable[[], None], worked: Callable[[float], None]
     ) -> Computed:
+        """Ends with `Stopped` soon after `stop` is set."""
+
         def tick(work: float) -> None:
             if stop.is_set():
                 raise Stopped

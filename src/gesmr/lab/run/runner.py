@@ -3,20 +3,20 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rich.console import Console
 
 from ..errors import LabError
-from .cluster import Cluster, LostError
-from .machine import Computed, Machine, Stopped
+from .cluster import Cluster, LostError, NodePlace
+from .machine import DevicePlace, Machine, Stopped
 from .progress import Display, display
 from .specs import Job, Spec, Study, as_json, content_hash
 from .store import Store
 
+Place = DevicePlace | NodePlace  # where one job at a time is computed
 _LOSSES = 3  # of places that computed a job, after which the job itself is suspected
 _POLL = 0.2  # seconds between looks for new places, and for what other processes have finished
 
@@ -54,19 +54,6 @@ def run(
         seconds = round(time.perf_counter() - start, 1)
         store.log({**plan.facts, "groups": len(jobs), "runs": len(missing), "wall_seconds": seconds})
     return len(missing)
-
-
-class Place(Protocol):
-    """Where one job at a time is computed."""
-
-    @property
-    def gone(self) -> bool: ...
-
-    def compute(
-        self, job: Job, stop: threading.Event, started: Callable[[], None], worked: Callable[[float], None]
-    ) -> Computed:
-        """Soon after `stop` is set it ends with `Stopped`; with `LostError` if the place is gone."""
-        ...
 
 
 @dataclass(eq=False)

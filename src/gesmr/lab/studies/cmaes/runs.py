@@ -173,8 +173,9 @@ class DuelJob(Job[Duel]):
         for method in METHODS[1:]:
             begin = partial(STRATEGIES[method], start, spec.sigma0, spec.seed)
             run_cmaes(begin, evaluate, 2)  # warms up
-            count = partial(_times, tick, self._genes)
-            traces.append(run_cmaes(begin, evaluate, spec.cmaes_generations, gesmr.seconds[-1], count))
+            traces.append(
+                run_cmaes(begin, evaluate, spec.cmaes_generations, gesmr.seconds[-1], lambda n: tick(self._genes * n))
+            )
         return traces
 
     def _gesmr(self, compiled: GetProgram, spec: Duel) -> tuple[Trace, np.ndarray, np.ndarray]:
@@ -197,10 +198,6 @@ class DuelJob(Job[Duel]):
         evaluations = POPULATION + NUM_CHILDREN * generation
         values = np.concatenate(best).astype(np.float64)
         return Trace(generation, evaluations, seconds, values), start, np.asarray(data.own.shift[0])
-
-
-def _times(tick: Tick, genes: int, generations: float) -> None:
-    tick(genes * generations)
 
 
 def _summary(traces: Sequence[Trace], cmaes_generations: int) -> dict[str, np.ndarray]:
