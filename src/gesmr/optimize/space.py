@@ -66,7 +66,10 @@ class Space:
 
     def solution(self, row: np.ndarray) -> Any:
         """What a user gets for a row `f[d]`."""
-        return row if self.is_vector else jax.tree.unflatten(self.treedef, self._leaves(row))
+        if self.is_vector:
+            return row
+        leaves = zip(self._leaves(row, copy=False), self.jax_leaves, strict=True)
+        return jax.tree.unflatten(self.treedef, [jnp.asarray(leaf) if on_jax else leaf for leaf, on_jax in leaves])
 
     def solutions(self, rows: np.ndarray) -> Any:
         """What a user gets for rows `f[n, d]`: the rows themselves, or a list of pytrees."""
@@ -74,23 +77,15 @@ class Space:
 
     def stacked(self, rows: Any) -> Any:
         """Rows `f[n, d]` as one solution whose leaves have a leading axis of n. May be traced."""
-        if self.is_vector:
-            return rows
-        parts = self._split(rows)
-        leaves = [
-            part.reshape(*rows.shape[:-1], *shape).astype(dtype)
-            for part, shape, dtype in zip(parts, self.shapes, self.dtypes, strict=True)
+        return rows if self.is_vector else jax.tree.unflatten(self.treedef, self._leaves(rows))
+
+    def _leaves(self, rows: Any, **casting: Any) -> list[Any]:
+        """Rows `f[..., d]` cut into the leaves of solutions, with the rows' leading axes; cast as `astype` does."""
+        parts = zip(np.cumsum(self._sizes), self._sizes, self.shapes, self.dtypes, strict=True)
+        return [
+            rows[..., end - size : end].reshape((*rows.shape[:-1], *shape)).astype(dtype, **casting)
+            for end, size, shape, dtype in parts
         ]
-        return jax.tree.unflatten(self.treedef, leaves)
-
-    def _leaves(self, row: np.ndarray) -> list[Any]:
-        described = zip(self._split(row), self.shapes, self.dtypes, self.jax_leaves, strict=True)
-        arrays = [(part.reshape(shape).astype(dtype, copy=False), on_jax) for part, shape, dtype, on_jax in described]
-        return [jnp.asarray(array) if on_jax else array for array, on_jax in arrays]
-
-    def _split(self, rows: Any) -> list[Any]:
-        ends = np.cumsum(self._sizes)
-        return [rows[..., end - size : end] for end, size in zip(ends, self._sizes, strict=True)]
 
 
 def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Space, np.ndarray]:

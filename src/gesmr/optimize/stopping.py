@@ -47,9 +47,7 @@ class Rule(NamedTuple):
     status: int  # scipy's number for it
     sentence: str
     of: str = ""  # the count that its limit is one of
-    reached: Callable[[Counts, Any], Any] | None = (
-        None  # of the counts and the limit, traced or not; None: from outside
-    )
+    reached: Callable[[Counts, Any], Any] | None = None  # of counts and limit, traced or not; None: from outside
 
 
 def _limit(low: float, rule: Rule) -> Any:
@@ -62,19 +60,14 @@ def _limit(low: float, rule: Rule) -> Any:
 class Limits:
     """Any combination of limits; a run ends at the first that is reached. Each is declared with its rule."""
 
-    maxiter: int | None = _limit(0, Rule(3, "All {} generations were run.", "nit", lambda now, most: now.nit >= most))
+    maxiter: int | None = _limit(0, Rule(3, "All {} generations were run.", "nit", lambda now, n: now.nit >= n))
     maxfun: int | None = _limit(  # never exceeded
         1, Rule(4, "Another generation would exceed {} evaluations.", "nfev", lambda now, n: now.nfev + now.cost > n)
     )
-    maxtime: float | None = _limit(
-        0.0, Rule(5, "The time of {} s is up.", "seconds", lambda now, most: now.seconds >= most)
-    )
-    target: float | None = _limit(
-        -np.inf, Rule(0, "The target {} was reached.", "best", lambda now, good: now.best <= good)
-    )
+    maxtime: float | None = _limit(0.0, Rule(5, "The time of {} s is up.", "seconds", lambda now, s: now.seconds >= s))
+    target: float | None = _limit(-np.inf, Rule(0, "The target {} was reached.", "best", lambda now, x: now.best <= x))
     patience: int | None = _limit(  # where nothing is finite at all, that is the reason: `nonfinite`
-        1,
-        Rule(2, "No better value in {} generations.", "stale", lambda now, n: (now.stale >= n) & (now.blind < n)),
+        1, Rule(2, "No better value in {} generations.", "stale", lambda now, n: (now.stale >= n) & (now.blind < n))
     )
 
     def __post_init__(self):
@@ -118,7 +111,7 @@ class LimitOptions(TypedDict, total=False):
 
 
 _OTHERS = {
-    "nonfinite": Rule(1, "No value was finite in {} generations.", "blind", lambda now, most: now.blind >= most),
+    "nonfinite": Rule(1, "No value was finite in {} generations.", "blind", lambda now, n: now.blind >= n),
     "callback": Rule(6, "The callback asked to stop."),
     "interrupted": Rule(7, "Interrupted; this is the best so far."),
 }
