@@ -241,8 +241,10 @@ def test_the_fit_against_polyfit():
     error = np.sqrt(np.sum(residuals**2) / (len(x) - 2) / np.sum((x - x.mean()) ** 2))
     line = fit(results)
     assert line is not None
-    assert line.slope == pytest.approx(slope)
-    assert (line.low, line.high) == pytest.approx((slope - 2.0423 * error, slope + 2.0423 * error), rel=1e-3)  # t(30)
+    assert line.slope.value == pytest.approx(slope)
+    assert (line.slope.low, line.slope.high) == pytest.approx(
+        (slope - 2.0423 * error, slope + 2.0423 * error), rel=1e-3
+    )  # t(30)
 
 
 def claim(number, *settings):

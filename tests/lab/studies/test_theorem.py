@@ -18,6 +18,7 @@ from gesmr.lab.run.store import Store
 from gesmr.lab.show.claims import Verdict
 from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection
+from gesmr.lab.studies.theorem.results import Results, SimulatedMinimum, SmallRates, family_quantile, load
 from gesmr.lab.studies.theorem.runs import (
     COUNTS,
     FUNCTIONS,
@@ -33,7 +34,7 @@ from gesmr.lab.studies.theorem.runs import (
     objectives,
     ratios,
 )
-from gesmr.lab.studies.theorem.show import VIEW, Results, SimulatedMinimum, SmallRates, family_quantile, load
+from gesmr.lab.studies.theorem.show import VIEW
 from gesmr.problems.functions import FORMULAS
 
 

@@ -1,6 +1,6 @@
 """A claim of the paper, decided by a rule."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
@@ -60,6 +60,16 @@ class Rule(Generic[R]):
     def decided(self, results: R) -> Claim:
         holds, found, short = self.decide(results) or Finding(None, self.missing)
         return Claim(self.number, self.claim, self.rule, found, Verdict.of(holds), short)
+
+
+def first_complete(settings: Mapping[str, Finding | None]) -> Finding | None:
+    """What was found in each of several settings: the first that has all its runs decides, and all are said."""
+    there = {name: finding for name, finding in settings.items() if finding is not None}
+    if not there:
+        return None
+    said = [f"{name}, it {finding.verdict}: {finding.found}" for name, finding in there.items()]
+    missing = [f"{name}, not all runs are there" for name in settings if name not in there]
+    return next(iter(there.values()))._replace(found=". ".join(said + missing))
 
 
 def shortfall(**counts: tuple[int, int]) -> str:

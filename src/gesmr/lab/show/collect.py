@@ -15,12 +15,6 @@ class Seeded(Spec, Protocol):
     def seed(self) -> int: ...
 
 
-class RowType(Protocol):
-    """A NamedTuple whose fields are attributes of a run."""
-
-    _fields: tuple[str, ...]
-
-
 S = TypeVar("S", bound=Spec)
 Run = TypeVar("Run", bound=Seeded)
 Column = TypeVar("Column", bound=Hashable)

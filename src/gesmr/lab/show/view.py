@@ -16,7 +16,7 @@ from ..run.store import Store, StoredJob, write_text
 from .claims import Claim, Rule, as_json
 from .figures import save, save_small, style
 from .output import json_text, machines, say
-from .report.base import Chapter, Outcome, Section
+from .report import Chapter, Outcome, Section
 from .table import Table
 
 R = TypeVar("R")

@@ -1,10 +1,11 @@
-"""Chapters to HTML."""
+"""One self-contained page, `report.html`, for the results of the studies in a directory."""
 
 import base64
 import hashlib
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -15,12 +16,69 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from ...._files import write_atomically
+from ...errors import LabError, StorageError
 from ..claims import Claim, Verdict
-from .base import Chapter, Outcome
 
 _MARKS = {Verdict.HOLDS: "✓", Verdict.FAILS: "✗", Verdict.UNDECIDED: "?"}
 _LAB = "gesmr.lab"  # where templates, scripts and styles are looked for
 _PER_GROUP = ("label", "seconds", "on")  # what of a provenance is not the machine's
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: a template of the lab, and what it and its script are given."""
+
+    name: str  # the id of its element
+    title: str
+    template: str  # sees `section`
+    context: Mapping[str, Any] = field(default_factory=dict)
+    script: str | None = None  # a file of the lab, once on the page however many sections name it
+    data: Any = None  # plain data for the script, in the JSON element `data-NAME`
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim decided on one set of runs."""
+
+    runs: str  # which runs, where a study has several sets; else empty
+    claim: Claim
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A study's part of the report."""
+
+    title: str
+    summary: str  # what was run, in a line
+    outcomes: Sequence[Outcome]
+    caution: str  # why its verdicts may not be final; empty if they are
+    sections: Sequence[Section]
+    provenance: Sequence[Mapping[str, Any]]  # of every stored job
+    runs: int
+    commands: Sequence[str]  # that make the results
+
+
+def write(directory: Path | str, chapters: Mapping[str, Callable[[Path], Chapter]]) -> Path:
+    """Write `directory/report.html` from the stores in its sub-directories, one for each study, and return its path.
+
+    `chapters` says, by name of sub-directory, what makes a study's part of the page. The page makes no request to
+    anything outside itself.
+    """
+    directory = Path(directory)
+    present = [name for name in chapters if (directory / name).is_dir()]
+    if not present:
+        raise LabError(
+            f"{directory} holds no results: it must have a sub-directory for a study ({', '.join(chapters)}); "
+            "`gesmr study run` makes one"
+        )
+    page = render([chapters[name](directory / name) for name in present], directory)
+    path = directory / "report.html"
+    try:
+        write_atomically(path, page.encode())
+    except OSError as error:
+        raise StorageError(f"could not write {path}: {error.strerror}") from error
+    return path
 
 
 def render(chapters: Sequence[Chapter], directory: Path) -> str:

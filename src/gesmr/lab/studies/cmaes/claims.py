@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats as scipy_stats
 
 from ...show import stats
 from ...show.claims import Finding, Rule, Verdict, shortfall
@@ -77,14 +76,7 @@ def slopes(results: Results, method: str) -> Slopes | None:
         return None
     time = [(dim, seconds) for dim, measured in found.items() for seconds in measured.turns]
     memory = [(dim, measured.bytes) for dim, measured in found.items()]
-    return Slopes(list(found), _exponent(time), _exponent(memory))
-
-
-def _exponent(points: Sequence[tuple[float, float]]) -> stats.Ratio:
-    line = scipy_stats.linregress(*np.log(points).T)
-    slope, error = float(line.slope), float(line.stderr)  # type: ignore[attr-defined]
-    half = error * float(scipy_stats.t.ppf(0.975, len(points) - 2))
-    return stats.Ratio(slope, slope - half, slope + half)
+    return Slopes(list(found), *(stats.line_through(*np.log(points).T)[0] for points in (time, memory)))
 
 
 def _quadratic(results: Results) -> Finding | None:

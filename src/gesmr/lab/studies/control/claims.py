@@ -7,8 +7,8 @@ import numpy as np
 from ....problems.control import TASKS
 from ...run.lanes import METHODS, ORACLES
 from ...show import stats
-from ...show.claims import Finding, Rule, Verdict, shortfall
-from .results import VARIANTS, MethodRuns, Results, Row
+from ...show.claims import Finding, Rule, first_complete, shortfall
+from .results import VARIANTS, MethodRuns, Results, by_task
 from .runs import GENERATIONS, SEEDS
 
 _OTHERS = tuple(method for method in METHODS if method not in (*ORACLES, "GESMR"))
@@ -16,28 +16,25 @@ _EXPECTED = ("cartpole", "pendulum", "acrobot")  # where the paper has GESMR ahe
 
 
 def _ahead_on_three(results: Results) -> Finding | None:
-    there = [fresh for fresh in VARIANTS if _complete(results, fresh)]
-    if not there:
+    return first_complete({f"With {name}": _of_variant(results, fresh) for fresh, name in VARIANTS.items()})
+
+
+def _of_variant(results: Results, fresh: bool) -> Finding | None:
+    tasks = by_task(results, fresh)
+    if not all({"GESMR", *_OTHERS} <= set(tasks.get(task, ())) for task in TASKS):
         return None
-    runs = [results[Row(task, there[0])]["GESMR"] for task in TASKS]
+    ahead = {task: _ahead(task, methods) for task, methods in tasks.items()}
+    decidable = [ahead[task] for task in _EXPECTED if ahead[task] is not None]
+    runs = [methods["GESMR"] for methods in tasks.values()]
     short = shortfall(
         seeds=(min(len(run.seeds) for run in runs), SEEDS),
         generations=(min(run.elite.shape[1] for run in runs), GENERATIONS),
     )
-    missing = [f"With {VARIANTS[fresh]}, not all runs are there" for fresh in VARIANTS if fresh not in there]
-    found = ". ".join([_said(results, fresh) for fresh in there] + missing)
-    return Finding(_holds(results, there[0]), found, short)
-
-
-def _complete(results: Results, fresh: bool) -> bool:
-    return all({"GESMR", *_OTHERS} <= set(results.get(Row(task, fresh), ())) for task in TASKS)
-
-
-def _holds(results: Results, fresh: bool) -> bool | None:
-    """None: on none of the three tasks can anyone be ahead."""
-    ahead = {task: _ahead(task, results[Row(task, fresh)]) for task in TASKS}
-    decidable = [ahead[task] for task in _EXPECTED if ahead[task] is not None]
-    return all(decidable) and not ahead["mountaincar"] if decidable else None
+    car = tasks["mountaincar"]["GESMR"]
+    reached = int((car.final > TASKS["mountaincar"].returns[0]).sum())
+    said = [_numbers(task, methods) for task, methods in tasks.items()]
+    said.append(f"there its best policy reached the goal in {reached} of {len(car.seeds)} seeds")
+    return Finding(all(decidable) and not ahead["mountaincar"] if decidable else None, "; ".join(said), short)
 
 
 def _ahead(task: str, methods: Mapping[str, MethodRuns]) -> bool | None:
@@ -46,15 +43,6 @@ def _ahead(task: str, methods: Mapping[str, MethodRuns]) -> bool | None:
     if np.allclose(final, TASKS[task].returns[1], rtol=1e-6, atol=1e-6):
         return None
     return len(_behind(methods)) > len(_OTHERS) / 2
-
-
-def _said(results: Results, fresh: bool) -> str:
-    """What was found in a variant, task by task."""
-    tasks = "; ".join(_numbers(task, results[Row(task, fresh)]) for task in TASKS)
-    car = results[Row("mountaincar", fresh)]["GESMR"]
-    reached = int((car.final > TASKS["mountaincar"].returns[0]).sum())
-    goal = f"there its best policy reached the goal in {reached} of {len(car.seeds)} seeds"
-    return f"With {VARIANTS[fresh]}, it {Verdict.of(_holds(results, fresh))}: {tasks}; {goal}"
 
 
 def _numbers(task: str, methods: Mapping[str, MethodRuns]) -> str:

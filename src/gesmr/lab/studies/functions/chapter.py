@@ -13,8 +13,7 @@ from ...run.reading import Reading
 from ...run.store import Store
 from ...show import stats
 from ...show.figures import in_order, look
-from ...show.report.base import Chapter, Outcome, Section
-from ...show.report.page import shell
+from ...show.report import Chapter, Outcome, Section, shell
 from .. import Selection
 from .claims import RULES
 from .results import PRINTED, Curves, Results, Row, Variant, load_variants

@@ -6,7 +6,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
-from scipy import stats as scipy_stats
 
 from ...show import stats
 from ...show.figures import PAGE_WIDTH, band, colour_of, label, legend_below, log_ticks, log_y, mark, settled, title
@@ -32,8 +31,9 @@ def make_figures(results: Results) -> dict[str, tuple[str, Figure]]:
     line = fit(results)
     if line is not None:
         caption = (
-            f"The best K against N. A line through all: K* ∝ N^{line.slope:.2f}, 95% interval {line.low:.2f} to "
-            f"{line.high:.2f}, which says nothing about larger N. The band is that of the line."
+            f"The best K against N. A line through all: K* ∝ N^{line.slope.value:.2f}, 95% interval "
+            f"{line.slope.low:.2f} to {line.slope.high:.2f}, which says nothing about larger N. The band is that of "
+            "the line."
         )
         made["groups_best"] = caption, _best(results, line)
     return made
@@ -88,8 +88,8 @@ def _best(results: Results, line: Fit) -> Figure:
     x = np.geomspace(sizes[0] / 1.25, sizes[-1] * 1.25, 60)
     for name, exponent, dashes in (("√N", 1 / 2, ":"), ("N^(3/4)", 3 / 4, "--")):
         axes.plot(x, x**exponent, dashes, color="#777777", linewidth=1.0, label=name, zorder=2)
-    axes.plot(x, np.exp(line.intercept) * x**line.slope, color="black", linewidth=1.5, label=f"fit, N^{line.slope:.2f}")
-    low, high = _band(results, line, x)
+    middle, low, high = line.at(x)
+    axes.plot(x, middle, color="black", linewidth=1.5, label=f"fit, N^{line.slope.value:.2f}")
     axes.fill_between(x, low, high, color="black", alpha=0.13, linewidth=0, label="its 95% interval", zorder=1)
     looks = dict(zip(stds_of(results), ("o", "D", "^"), strict=False))  # the first filled
     kinds = [(function, std) for function in FUNCTIONS for std in looks]
@@ -105,14 +105,3 @@ def _best(results: Results, line: Fit) -> Figure:
     axes.set_ylabel("best number of groups K*")
     figure.legend(loc="outside right center")
     return settled(figure)
-
-
-def _band(results: Results, line: Fit, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The 95% interval of the fitted line at `x f[P]`."""
-    log_n = np.log([row.num_children for row in results])
-    log_k = np.log([curve.best for curve in results.values()])
-    middle = line.intercept + line.slope * np.log(x)
-    spread = np.sum((log_k - line.intercept - line.slope * log_n) ** 2) / (len(log_n) - 2)
-    leverage = 1 / len(log_n) + (np.log(x) - log_n.mean()) ** 2 / np.sum((log_n - log_n.mean()) ** 2)
-    half = float(scipy_stats.t.ppf(0.975, len(log_n) - 2)) * np.sqrt(spread * leverage)
-    return np.exp(middle - half), np.exp(middle + half)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats as scipy_stats
+from scipy.stats import t
 
 from ...errors import LabError
 from ...run.store import StoredJob, runs_of
@@ -133,21 +133,26 @@ def losses(results: Results) -> dict[str, np.ndarray]:
 
 
 class Fit(NamedTuple):
-    """log K* = intercept + slope · log N by least squares over rows, with the slope's 95% interval."""
+    """log K* = intercept + slope · log N by least squares over rows."""
 
-    slope: float
-    low: float
-    high: float
+    slope: stats.Ratio
     intercept: float
+    log_n: np.ndarray  # f[R]
+    log_best: np.ndarray  # f[R]
+
+    def at(self, n: np.ndarray) -> np.ndarray:
+        """K* on the line for every N, and the ends of its 95% interval, `f[3, P]` of `f[P]`."""
+        middle = self.intercept + self.slope.value * np.log(n)
+        left = np.sum((self.log_best - self.intercept - self.slope.value * self.log_n) ** 2) / (len(self.log_n) - 2)
+        away = (np.log(n) - self.log_n.mean()) ** 2 / np.sum((self.log_n - self.log_n.mean()) ** 2)
+        half = float(t.ppf(0.975, len(self.log_n) - 2)) * np.sqrt(left * (1 / len(self.log_n) + away))
+        return np.stack([np.exp(self.intercept) * n**self.slope.value, np.exp(middle - half), np.exp(middle + half)])
 
 
 def fit(results: Results) -> Fit | None:
     """None with fewer than three population sizes."""
-    if len({row.num_children for row in results}) < ENOUGH_SIZES:
+    if len(sizes_of(results)) < ENOUGH_SIZES:
         return None
-    x = np.log([row.num_children for row in results])
-    y = np.log([curve.best for curve in results.values()])
-    line = scipy_stats.linregress(x, y)
-    slope, error, intercept = float(line.slope), float(line.stderr), float(line.intercept)  # type: ignore[attr-defined]
-    half = error * float(scipy_stats.t.ppf(0.975, len(x) - 2))
-    return Fit(slope, slope - half, slope + half, intercept)
+    log_n = np.log([row.num_children for row in results])
+    log_best = np.log([curve.best for curve in results.values()])
+    return Fit(*stats.line_through(log_n, log_best), log_n, log_best)

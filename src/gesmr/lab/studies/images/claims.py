@@ -1,13 +1,13 @@
 """Claim 11: on images GESMR is ahead of all methods but 15MR."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.stats import ttest_ind
 
 from ...show import stats
-from ...show.claims import Finding, Rule, Verdict, shortfall
+from ...show.claims import Finding, Rule, first_complete, shortfall
 from .results import RANKED, SETTINGS, Results, Row, Runs, placed
 from .runs import GENERATIONS, PAPER_IMAGES, SEEDS, SETS
 
@@ -15,13 +15,16 @@ _BUT_15MR = tuple(method for method in RANKED if method not in ("GESMR", "15MR")
 
 
 def _ahead_of_all_but_one(results: Results) -> Finding | None:
-    rows = {setting: _decisive(results, setting) for setting in SETTINGS}
-    there = [chosen for chosen in rows.values() if chosen]
-    if not there:
+    return first_complete({name.capitalize(): _in_setting(results, setting) for setting, name in SETTINGS.items()})
+
+
+def _in_setting(results: Results, setting: tuple[str, str]) -> Finding | None:
+    rows = _decisive(results, setting)
+    if not rows:
         return None
-    missing = [f"{SETTINGS[how].capitalize()}, not all runs are there" for how in SETTINGS if not rows[how]]
-    found = ". ".join([_said(results, chosen) for chosen in there] + missing)
-    return Finding(_holds(results, there[0]), found, shortfall(images=(min(r.images for r in there[0]), PAPER_IMAGES)))
+    holds = all(all(_halves(results[row])) for row in rows)
+    found = "; ".join(_numbers(row, results[row]) for row in rows)
+    return Finding(holds, found, shortfall(images=(min(row.images for row in rows), PAPER_IMAGES)))
 
 
 def _decisive(results: Results, setting: tuple[str, str]) -> list[Row]:
@@ -42,16 +45,6 @@ def _halves(runs: Mapping[str, Runs]) -> tuple[bool, bool]:
     loss = placed(runs)
     behind = [not loss[method] <= loss["GESMR"] for method in _BUT_15MR]  # NaN is behind
     return bool(np.isfinite(loss["GESMR"])) and all(behind), loss["15MR"] < loss["GESMR"]
-
-
-def _holds(results: Results, rows: Sequence[Row]) -> bool:
-    return all(all(_halves(results[row])) for row in rows)
-
-
-def _said(results: Results, rows: Sequence[Row]) -> str:
-    """What was found in a setting, set by set."""
-    sets = "; ".join(_numbers(row, results[row]) for row in rows)
-    return f"{SETTINGS[rows[0].setting].capitalize()}, it {Verdict.of(_holds(results, rows))}: {sets}"
 
 
 def _numbers(row: Row, runs: Mapping[str, Runs]) -> str:
