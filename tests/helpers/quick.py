@@ -1,6 +1,6 @@
 """`pytest --quick`: the first case of every test, without those that are on record as taking long.
 
-The record, durations.json, has tests whose first case takes more than a second of processor time, with what their
+The record, durations.json, has tests whose first case takes more than 0.7 s of processor time, with what their
 fixtures take. `make durations` writes it; a test that is not in it is taken to be quick.
 """
 
@@ -14,7 +14,7 @@ import pytest
 from . import TESTS
 
 RECORD = TESTS / "durations.json"
-LONG = 1.0  # seconds
+LONG = 0.7  # seconds
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
