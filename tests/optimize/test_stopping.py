@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from gesmr.optimize.stopping import RULES, Counts, Limits, any_reached, in_a_chunk, reasons
+from gesmr.optimize.stopping import RULES, Counts, Limits, any_reached, marks_of_a_chunk, reasons
 
 LIMITS = {
     "nothing": Limits(),
@@ -24,7 +24,8 @@ def test_a_compiled_loop_stops_where_the_host_does(limits):
     marks, compiled = limits.marks(1, np.float32), jax.jit(any_reached)
     for values in itertools.product((2.0, 0.25, np.inf), repeat=4):
         now = Counts(4, 10**12, 11, 0.0, np.inf, 0, 0)
-        inside, rules = in_a_chunk(marks, now, np.float32)
+        inside = Counts.of_a_chunk(np.float32(np.inf), np.int32(0), np.int32(0))
+        rules = marks_of_a_chunk(marks, now, np.float32)
         for value in map(np.float32, values):
             assert bool(compiled(inside, rules)) == bool(reasons(limits, marks, now))
             now, inside = now.after(value, 11), inside.after(value, inside.cost)
@@ -36,7 +37,8 @@ def test_what_is_sure_to_be_run_is_run(limits):
     """If no rule is reached at the worst, none is after any generations, whatever they find."""
     marks = limits.marks(1, np.float32)
     for more, start in itertools.product((1, 2, 3), (0, 1, 2)):
-        inside, rules = in_a_chunk(marks, Counts(4, 10**12, 11, 0.0, np.inf, start, start), np.float32)
+        inside = Counts.of_a_chunk(np.float32(np.inf), np.int32(start), np.int32(start))
+        rules = marks_of_a_chunk(marks, Counts(4, 10**12, 11, 0.0, np.inf, start, start), np.float32)
         sure = not any_reached(inside.at_worst(more), rules)
         ends = False
         for values in itertools.product((2.0, 0.25, np.inf), repeat=more):

@@ -22,7 +22,7 @@ from .options import parents
 from .phases import First, Ran
 from .run import Run
 from .space import precision
-from .stopping import Counts, any_reached, in_a_chunk
+from .stopping import Counts, any_reached, marks_of_a_chunk
 from .traced import Code, JaxFunction, TracedObjective
 
 _USUAL_CHUNK, LONGEST_CHUNK = 1024, 2**20  # generations, at most; all of a chunk are recorded on the device
@@ -46,30 +46,33 @@ class _Given(NamedTuple):
 
     objective: TracedObjective
     rest: State  # without its population
-    now: Counts  # as `stopping.in_a_chunk` has them
+    counted: tuple  # best f[], stale i32[], blind i32[]
     elite_count: Any  # i32[]
     marks: dict[str, Any]
     room: Any  # i32[]  generations, at most
 
 
 class _Chunk(NamedTuple):
-    state: State  # without its population once it is done
+    """What the loop carries."""
+
+    state: State
     now: Counts
     elite_count: Any
     elite: Array  # f[length], of which so many hold something as generations were run
     log_rate: Array  # f[length]
 
 
-def _run(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array, _Chunk]:
-    """The population, whose memory is reused, and the rest after a chunk."""
+def _run(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array, tuple]:
+    """The population, whose memory is reused, and after it the state without that, and what was counted: generations,
+    best, stale, blind, elite_count, elite, log_rate."""
     if shape.shards is None:
         return _loop(ga, population, given, shape)
     return shape.shards.run(partial(_loop, shape=shape), ga, population, given)
 
 
-def _loop(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array, _Chunk]:
+def _loop(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array, tuple]:
     """`_run`; on many devices every one of them does it, on the genes it holds."""
-    objective, rest, now, elite_count, marks, room = given
+    objective, rest, counted, elite_count, marks, room = given
     shards, dtype = shape.shards, population.dtype
     genes = None if shards is None else shards.genes
 
@@ -98,12 +101,13 @@ def _loop(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Arra
         return (chunk.now.nit < room) & ~any_reached(chunk.now, marks)
 
     empty = jnp.zeros(shape.length, rest.fitness.dtype)
-    chunk = _Chunk(rest._replace(population=packed(population)), now, elite_count, empty, empty)
+    chunk = _Chunk(rest._replace(population=packed(population)), Counts.of_a_chunk(*counted), elite_count, empty, empty)
     if jax.default_backend() != "cpu":
         chunk = lax.while_loop(is_sure, block, chunk)
     chunk = lax.while_loop(unfinished, one, chunk)
-    last = unpacked(chunk.state.population, dtype)
-    return last, chunk._replace(state=chunk.state._replace(population=None))  # type: ignore[arg-type]
+    rest, now = chunk.state._replace(population=None), chunk.now  # type: ignore[arg-type]
+    counted = now.nit, now.best, now.stale, now.blind, chunk.elite_count
+    return unpacked(chunk.state.population, dtype), (rest, *counted, chunk.elite, chunk.log_rate)
 
 
 def _first_values(
@@ -238,20 +242,21 @@ class CompiledStep:
         run, progress, setup = self._run, self._run.progress, self._run.setup
         state, before = run.phase.state, run.counts()  # type: ignore[union-attr]
         ga, objective, shape, programs = self._program()
-        begun, marks = in_a_chunk(run.marks, before, setup.space.wide)
+        marks = marks_of_a_chunk(run.marks, before, setup.space.wide)
+        counted = np.asarray(before.best, setup.space.wide), np.int32(before.stale), np.int32(before.blind)
         rest = state._replace(population=None)  # type: ignore[arg-type]
         rest = rest if run.shards is None else run.shards.replicate(rest)
-        given = _Given(objective, rest, begun, np.int32(progress.elite_count), marks, np.int32(self._room()))
+        given = _Given(objective, rest, counted, np.int32(progress.elite_count), marks, np.int32(self._room()))
         began = time.monotonic()
         with uninterrupted():
-            population, ran = programs.run(ga, state.population, given, shape)
-            run.phase = Ran(ran.state._replace(population=population))
-            now, elite_count, elite, log_rate = jax.device_get(ran[1:])
-            n = int(now.nit)
+            population, (rest, *counted) = programs.run(ga, state.population, given, shape)
+            run.phase = Ran(rest._replace(population=population))
+            n, best, stale, blind, elite_count, elite, log_rate = jax.device_get(counted)
+            n = int(n)
             evaluations = before.nfev + before.cost * np.arange(1, n + 1)
             run.record.add(setup.sign * elite[:n], log_rate[:n], evaluations)
-            progress.take(now._replace(nit=before.nit + n, nfev=before.nfev + before.cost * n))
-            progress.elite_count = int(elite_count)
+            nit, nfev, progress.elite_count = before.nit + n, before.nfev + before.cost * n, int(elite_count)
+            progress.take(before._replace(nit=nit, nfev=nfev, best=best, stale=stale, blind=blind))
         self._adapt(n, broadcast(time.monotonic() - began, run.shards))
 
     def _room(self) -> int:

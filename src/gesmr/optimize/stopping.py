@@ -27,6 +27,13 @@ class Counts(NamedTuple):
     stale: Any  # generations of this run since it fell
     blind: Any  # generations of this run without any finite value
 
+    @classmethod
+    def of_a_chunk(cls, best: Any, stale: Any, blind: Any) -> "Counts":
+        """As a compiled loop counts, in 32 bits: generations and evaluations since it began, the latter in units of a
+        generation's; the clock stands."""
+        zero, one = jnp.int32(0), jnp.int32(1)
+        return cls(zero, zero, one, zero, best, stale, blind)
+
     def after(self, value: Any, evaluations: Any, xp: Any = np) -> "Counts":
         """Those after another generation, whose best value is `value`. `xp` is numpy, or jax.numpy where traced."""
         best = xp.where(value < self.best, value, self.best)
@@ -81,7 +88,7 @@ class Limits:
     def blind_patience(self) -> int:
         return self.patience or BLIND_PATIENCE
 
-    @property
+    @functools.cached_property
     def in_force(self) -> dict[str, Any]:
         """By the names of rules, with what stands in where nothing would end a run."""
         unlimited = self.maxiter is None and self.maxfun is None and self.maxtime is None
@@ -91,7 +98,7 @@ class Limits:
     def marks(self, sign: int, dtype: Any) -> dict[str, Any]:
         """What counts are compared with: the target as minimised inside, in the precision of the values and rounded so
         that reached is reached, and all others as they are."""
-        marks = self.in_force
+        marks = dict(self.in_force)
         if self.target is not None:
             exact = sign * float(self.target)
             rounded = np.asarray(exact, dtype)
@@ -151,11 +158,10 @@ def reasons(limits: Limits, marks: dict[str, Any], now: Counts) -> dict[str, Any
     return {name: given[name] for name, reached in _TESTS.items() if name in marks and reached(now, marks[name])}
 
 
-def in_a_chunk(marks: dict[str, Any], now: Counts, dtype: Any) -> tuple[Counts, dict[str, Any]]:
-    """Counts and the marks of all rules as a compiled loop has them: data, so that it is one program for all limits.
+def marks_of_a_chunk(marks: dict[str, Any], now: Counts, dtype: Any) -> dict[str, Any]:
+    """The marks of all rules for a compiled loop that goes on from `now` and counts as `Counts.of_a_chunk` does.
 
-    They are in 32 bits: generations and evaluations are counted from the chunk's beginning, the latter in units of a
-    generation's. The clock does not go.
+    They are data, so that it is one program for all limits.
     """
 
     def written(name: str) -> Any:
@@ -167,9 +173,7 @@ def in_a_chunk(marks: dict[str, Any], now: Counts, dtype: Any) -> tuple[Counts, 
         left = {"nit": mark - now.nit, "nfev": (mark - now.nfev) // now.cost}.get(of, mark)
         return np.int32(max(0, min(left, _NEVER)))
 
-    zero, one = np.int32(0), np.int32(1)
-    begun = Counts(zero, zero, one, zero, np.asarray(now.best, dtype), np.int32(now.stale), np.int32(now.blind))
-    return begun, {name: written(name) for name in _TESTS}
+    return {name: written(name) for name in _TESTS}
 
 
 def any_reached(now: Counts, marks: dict[str, Any]) -> Any:
