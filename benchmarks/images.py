@@ -18,7 +18,7 @@ from jax import Array, lax
 
 from gesmr.problems.datasets import Labelled
 from gesmr.problems.images import Images, problem_of
-from gesmr.problems.networks import ConvNet, unpack
+from gesmr.problems.networks import ConvNet
 
 RATIO_ON_A_CPU, MILLISECONDS_ON_A_GPU = 4.0, 40.0
 SEEN, WHOLE = 2 * (400 * 90 + 64 * 900 + 4 * 900 + 200), 2 * (676 * 90 + 121 * 900 + 9 * 900 + 200)  # operations
@@ -29,7 +29,7 @@ def plain(parameters: Array, images: Array, labels: Array) -> Array:
     """Losses `f[N]` as one would write them: a network for whole images `f[n, 28, 28, 1]`, under vmap."""
 
     def loss(vector: Array) -> Array:
-        *convolutions, hidden, last = unpack(ConvNet().layers, vector)
+        *convolutions, hidden, last = ConvNet().unpack(vector)
         x = images
         for weights, biases in convolutions:
             axes = ("NHWC", "OIHW", "NHWC")

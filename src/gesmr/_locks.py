@@ -18,10 +18,8 @@ def is_locked(file: IO, *, wait: bool = False) -> bool:
         return True
     try:
         fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks: nobody is kept out
-        return True
+    except OSError as error:  # a file system without locks keeps nobody out
+        return not isinstance(error, BlockingIOError)
     return True
 
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,43 +38,30 @@ def is_address(text: Any) -> bool:
 
 @contextmanager
 def connected(address: str | None = None, **options: Any) -> Iterator[Any]:
-    """The module `ray`, connected within the block.
+    """The module `ray`, connected within the block to what `is_address`.
 
     None, "ray" and "auto" join the cluster of this machine (RAY_ADDRESS, or one that `ray start` has started), or start
     one that lives as long as the block. Other addresses are joined. `options` are those of `ray.init`, such as num_cpus
     for a cluster that is started or runtime_env for any. One that is started listens on the loopback interface alone
     and keeps its files in a private directory. If this process is connected already, that connection is used and kept.
     """
-    if address is not None and not is_address(address):
-        raise ValueError(
-            f'the address of Ray must be "ray", "auto", "ray://host:10001" or "host:6379", got {address!r}'
-        )
     ray = load()
     if ray.is_initialized():
         yield ray
         return
-    directory = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # about Ray's own settings
-        warnings.filterwarnings("ignore", r"os\.fork", RuntimeWarning)  # JAX's: Ray forks only to start its programs
-        if address not in LOCAL:
-            _join(ray, str(address), options)
-        elif not _found_here() or not _joined(ray, options):
-            directory = _Directory()
-            inside = f"{directory.path}/r"  # Ray lets everybody into the one it is given
-            defaults = {"include_dashboard": False, "_temp_dir": inside}
-            try:
+    with ExitStack() as stack:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # about Ray's own settings
+            warnings.filterwarnings("ignore", r"os\.fork", RuntimeWarning)  # JAX's: Ray forks only to start programs
+            if address not in LOCAL:
+                _join(ray, str(address), options)
+            elif not _found_here() or not _joined(ray, options):
+                inside = f"{stack.enter_context(_directory())}/r"  # Ray lets everybody into the one it is given
+                defaults = {"include_dashboard": False, "_temp_dir": inside}
                 with _loopback():
                     ray.init(address="local", **{**_QUIET, **defaults, **options})
-            except BaseException:
-                directory.remove()
-                raise
-    try:
+        stack.callback(ray.shutdown)
         yield ray
-    finally:
-        ray.shutdown()
-        if directory is not None:
-            directory.remove()
 
 
 @contextmanager
@@ -94,25 +81,22 @@ def _loopback() -> Iterator[None]:
         constants.ENABLE_RAY_CLUSTER = usual
 
 
-class _Directory:
-    """Where a cluster of our own keeps its files, private. It and they go with this process, however it ends."""
-
-    def __init__(self):
-        usual = tempfile.gettempdir()
-        self.path = tempfile.mkdtemp(prefix="gesmr-ray-", dir=usual if len(usual) <= _LONGEST else "/tmp")
-        command = [sys.executable, "-I", "-S", "-c", _SWEEP, self.path]
-        nobody = subprocess.DEVNULL
-        self._sweeper = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=nobody, stderr=nobody, start_new_session=True
-        )
-
-    def remove(self) -> None:
-        self._sweeper.communicate()
+@contextmanager
+def _directory() -> Iterator[str]:
+    """Where a cluster of our own keeps its files, private. It and they go with the block, or with this process."""
+    usual = tempfile.gettempdir()
+    path = tempfile.mkdtemp(prefix="gesmr-ray-", dir=usual if len(usual) <= _LONGEST else "/tmp")
+    command, nobody = [sys.executable, "-I", "-S", "-c", _SWEEP, path], subprocess.DEVNULL
+    sweeper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nobody, stderr=nobody, start_new_session=True)
+    try:
+        yield path
+    finally:
+        sweeper.communicate()
 
 
 _SWEEP = """
 import glob, os, shutil, signal, sys, time
-sys.stdin.read()  # until the other end is closed, by `remove` or by the end of the process
+sys.stdin.read()  # until the other end is closed, by `communicate` or by the end of the process
 directory = sys.argv[1]
 for place in glob.glob("/proc/[0-9]*"):  # Ray's own, which may take a minute to notice
     try:

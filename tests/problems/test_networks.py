@@ -11,7 +11,7 @@ from jax.sharding import AbstractDevice, AbstractMesh, use_abstract_mesh
 from scipy.signal import correlate
 
 from gesmr.problems import _conv_kernel, networks
-from gesmr.problems.networks import INITIALISATIONS, ConvNet, Policy, initial, seen, unpack
+from gesmr.problems.networks import INITIALISATIONS, ConvNet, Policy, seen
 
 NET = ConvNet()
 
@@ -84,11 +84,11 @@ UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_
 def test_the_first_kernel(parameters, images, monkeypatch):
     """Interpreted. The others take too long to compile for a quick test."""
     monkeypatch.setattr(_conv_kernel, "BLOCK", 8)
-    weights, biases = unpack(NET.layers, parameters)[0]
+    weights, biases = NET.unpack(parameters)[0]
 
     def first(x):
         kernel, taps = _conv_kernel._first_kernel, weights.reshape(3, 10, 9)
-        found = _conv_kernel._call(kernel, 10, x, [taps, biases], networks=3, images=16, interpret=True, shared=True)
+        found = _conv_kernel._call(kernel, 10, x[None], [taps, biases], networks=3, images=16, interpret=True)
         return found, jax.vmap(networks._first_convolution, in_axes=(None, 0, 0))(x, weights, biases)
 
     found, expected = jax.jit(first, compiler_options=UNOPTIMISED)(seen(images[:16]))
@@ -114,7 +114,7 @@ def test_the_kernels_can_be_lowered_for_cuda():
     """To Triton, with no GPU at hand; with lanes and trials of an oracle, which become part of the grid."""
 
     def kernels(parameters, images):
-        return _conv_kernel.outputs(unpack(NET.layers, parameters), images)
+        return _conv_kernel.outputs(NET.unpack(parameters), images)
 
     trials = jax.vmap(jax.vmap(kernels, (0, None)))
     shapes = jax.ShapeDtypeStruct((5, 10, 100, 2140), jnp.float32), jax.ShapeDtypeStruct((5, 22, 22, 500), jnp.float32)
@@ -132,7 +132,7 @@ def a_gpu_to_lower_for():
 
 
 def interpreted(parameters, images):
-    return _conv_kernel.outputs(unpack(NET.layers, parameters), images, interpret=True)
+    return _conv_kernel.outputs(NET.unpack(parameters), images, interpret=True)
 
 
 def test_a_cpu_has_no_use_for_kernels():
@@ -195,7 +195,7 @@ def test_the_policy_network():
 def test_initialisations(how):
     """Standard deviations of 200 draws, layer by layer; a sample's is within 5% (over 5 standard errors) of its own."""
     vectors = np.asarray(jax.jit(lambda: NET.init(7, 200, how))())
-    for layer, (weights, biases) in zip(NET.layers, unpack(NET.layers, vectors), strict=True):
+    for layer, (weights, biases) in zip(NET.layers, NET.unpack(vectors), strict=True):
         fan_in = layer.fan_in
         expected = {"uniform": (3 * fan_in) ** -0.5, "he": (2 / fan_in) ** 0.5, "normal": 0.1}[how]
         assert np.std(weights) == pytest.approx(expected, rel=0.05)
@@ -209,4 +209,4 @@ def test_initialisations_that_there_are_not():
     with pytest.raises(ValueError, match="init must be one of 'uniform', 'he', 'normal', got 'xavier'"):
         NET.init(0, 3, "xavier")
     with pytest.raises(ValueError, match="n must be an integer of at least 1, got 0"):
-        initial(NET.layers, 0, 0)
+        NET.init(0, 0)

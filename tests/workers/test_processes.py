@@ -44,7 +44,7 @@ def hasty():
 
 def stop(pool):
     """As SIGSTOP does: its processes neither read nor answer."""
-    for worker in pool._team.transport._workers:
+    for worker in pool._team._workers:
         os.kill(worker.process.pid, signal.SIGSTOP)
 
 
@@ -83,9 +83,9 @@ def test_functions_that_have_no_name_are_sent_by_cloudpickle(pool):
 
 
 def test_processes_stay_for_the_next_call(pool):
-    before = {worker.process.pid for worker in pool._team.transport._workers}
+    before = {worker.process.pid for worker in pool._team._workers}
     minimize(workers=pool)
-    assert {worker.process.pid for worker in pool._team.transport._workers} == before
+    assert {worker.process.pid for worker in pool._team._workers} == before
 
 
 @pytest.mark.parametrize("ways", [(False, True), (True, False)])

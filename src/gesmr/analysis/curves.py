@@ -13,7 +13,7 @@ from jax.tree_util import Partial
 
 from .. import _checks, noise
 from ..evolution import Objective, as_pytree
-from .density import MOST_BINS, Bins, Density, bins_for, counts
+from .density import MOST_BINS, Bins, Density, bins_for
 from .samples import DrawPoint, check_draw_point, check_objective, lane_deltas
 
 Step = Callable[[noise.Key, Array], Array]  # keys u32[L] and rates f[L] to changes f[L, 2, q]
@@ -67,7 +67,10 @@ def objective_curves(
     `batch` mutants are made at a time (by default four million genes' worth), which changes no draw. Memory is
     about 6 · batch · d numbers and what `objective` needs for so many. One program per batch, d and q.
     """
-    rates = check_rates(rates)
+    _checks.real("rates", rates, 0.0)
+    given, rates = rates, np.asarray(rates, np.float64)
+    if rates.ndim != 1 or rates.size == 0 or (np.diff(rates) <= 0).any():
+        raise ValueError(f"rates must be one or more increasing numbers, got {_checks.show(given)}")
     group = _checks.integer("group", group, 1, most=_checks.MOST)
     samples = _checks.integer("samples", samples, 4 * group, most=2**63 - 1)
     if samples % (2 * group):
@@ -83,7 +86,7 @@ def objective_curves(
     points = samples // (2 * group)
     lanes = min(batch // (2 * group), points * len(rates))
     check_objective(objective, dim, lanes * (1 + 2 * group), dtype)
-    step = partial(_step, as_pytree(objective), _as_pytree(draw_point), group)
+    step = partial(_lane_deltas, as_pytree(objective), _as_pytree(draw_point), group)
     return stream(step, noise.key(key), rates, points, group, lanes, bins)
 
 
@@ -100,14 +103,6 @@ def best_rates(curves: Curves) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def check_rates(rates: Any) -> np.ndarray:
-    _checks.real("rates", rates, 0.0)
-    array = np.asarray(rates, np.float64)
-    if array.ndim != 1 or array.size == 0 or (np.diff(array) <= 0).any():
-        raise ValueError(f"rates must be one or more increasing numbers, got {_checks.show(rates)}")
-    return array
-
-
 def stream(
     step: Step,
     key: noise.Key,
@@ -119,15 +114,11 @@ def stream(
     tick: Callable[[int], None] = lambda lanes: None,
 ) -> Curves:
     """Curves from `points` points for each rate, `lanes` points in one call of `step`. `tick` hears of each call."""
-    if isinstance(bins, int | np.integer):
-        pilot = np.full((len(rates), _PILOT_POINTS * 2 * group), np.nan)
+    if isinstance(bins, int):
         far_end = np.uint32(2**32 - 1) - np.arange(_PILOT_POINTS, dtype=np.uint32)
-        done = np.zeros(len(rates), int)
-        for rate, changes in _batches(step, key, rates, far_end, lanes):
-            for r, change in zip(rate, changes.reshape(len(rate), -1), strict=True):
-                pilot[r, done[r] : done[r] + change.size] = change
-                done[r] += change.size
-        bins = bins_for(pilot, _checks.integer("bins", bins, 1))
+        pilot = np.concatenate([changes for _, changes in _batches(step, key, rates, far_end, lanes)])
+        by_rate = pilot.reshape(_PILOT_POINTS, len(rates), 2 * group).swapaxes(0, 1)
+        bins = bins_for(by_rate.reshape(len(rates), -1).astype(np.float64), bins)
     sums = _Sums(rates, group, bins)
     for rate, changes in _batches(step, key, rates, np.arange(points, dtype=np.uint32), lanes):
         sums.add(rate, changes)
@@ -156,6 +147,7 @@ def _batches(
         yield waiting[0], np.asarray(waiting[1])[: len(waiting[0])]
 
 
+_lane_deltas = jax.jit(lane_deltas, static_argnums=2)
 _lane_keys = jax.jit(noise.fold_in)  # apart from the step, which derives from them: see docs/noise.md
 
 
@@ -163,11 +155,6 @@ def _as_pytree(draw_point: DrawPoint) -> DrawPoint:
     """As `as_pytree`; of a method, such as the `init` of a problem, the object is data."""
     owner = getattr(draw_point, "__self__", None)
     return as_pytree(draw_point) if owner is None else Partial(draw_point.__func__, owner)  # type: ignore[attr-defined]
-
-
-@partial(jax.jit, static_argnums=2)
-def _step(objective: Objective, draw_point: DrawPoint, group: int, keys: noise.Key, rates: Array) -> Array:
-    return lane_deltas(objective, draw_point, group, keys, rates)
 
 
 class _Sums:
@@ -201,7 +188,8 @@ class _Sums:
         if self._bins is not None:
             which = np.broadcast_to(rate[:, None, None], changes.shape)[finite]
             for i, edges in enumerate((self._bins.linear, self._bins.symlog)):
-                self._histograms[i] += counts(changes[finite], which, edges, size)
+                place = np.searchsorted(edges, changes[finite], side="right") + which * (len(edges) + 1)
+                self._histograms[i] += np.bincount(place, minlength=size * (len(edges) + 1)).reshape(size, -1)
 
     def curves(self) -> Curves:
         number, total, squares = self._sums.transpose(1, 0, 2)

@@ -65,13 +65,6 @@ def bins_for(changes: Any, count: int) -> Bins:
     return Bins(float(near), np.linspace(low, high, count + 1), near * _inverse(edges))
 
 
-def counts(changes: np.ndarray, rate: np.ndarray, edges: np.ndarray, num_rates: int) -> np.ndarray:
-    """`i64[num_rates, B+2]` from finite changes `f[M]`, the indices `i[M]` of their rates and edges `f[B+1]`."""
-    columns = len(edges) + 1
-    place = np.searchsorted(edges, changes, side="right") + rate * columns
-    return np.bincount(place, minlength=num_rates * columns).reshape(num_rates, columns)
-
-
 def _symlog(x: float | np.ndarray) -> np.ndarray:
     size = np.abs(x)
     return np.where(size <= 1, _SLOPE * x, np.sign(x) * (_SLOPE + np.log10(np.maximum(size, 1))))

@@ -14,9 +14,7 @@ from ..evolution import Objective, as_pytree
 
 DrawPoint = Callable[[noise.Key, int], Array]  # a key and n to points f[n, d]
 
-_MUTANTS = np.uint32(
-    2**32 - 2
-)  # where mutants have their keys: not where anybody's `draw_point` would look for its own
+_MUTANTS = np.uint32(2**32 - 2)  # where mutants have their keys: not where a `draw_point` would look for its own
 
 
 def delta_samples(objective: Objective, x: Any, rate: float, n: int, key: Any) -> Array:

@@ -46,22 +46,19 @@ def outputs(layers: Layers, images: Array, interpret: bool = False) -> Array:
     images = jnp.pad(images, ((0, 0), (0, 0), (0, padded - n)))
     biases = [bias for _, bias in layers]
     call = partial(_call, networks=networks, images=padded, interpret=interpret)
-    x = call(_first_kernel, 10, images, [first.reshape(networks, 10, 9), biases[0]], shared=True)
+    x = call(_first_kernel, 10, images[None], [first.reshape(networks, 10, 9), biases[0]])
     x = call(_second_kernel, 4, x, [second.reshape(networks, 10, 10, 9), biases[1]])
     heads = [third.reshape(networks, 10, 10, 9), biases[2], dense[0][0], biases[3], dense[1][0], biases[4]]
     return call(_last_kernel, 1, x, heads)[:, :, 0, 0, :n]
 
 
-def _call(
-    kernel: Any, side: int, x: Array, weights: list[Array], networks: int, images: int, interpret: bool, shared=False
-) -> Array:
-    """`f[N, 10, side, side, n]` from `x`, all of which but the images is at hand for every window."""
-    rest = x.shape[:-1] if shared else x.shape[1:-1]
-    zeros = (0,) * len(rest)
-    if shared:
-        spec = pl.BlockSpec((*rest, BLOCK), lambda window, net, block: (*zeros, block))
-    else:
-        spec = pl.BlockSpec((None, *rest, BLOCK), lambda window, net, block: (net, *zeros, block))
+def _call(kernel: Any, side: int, x: Array, weights: list[Array], networks: int, images: int, interpret: bool) -> Array:
+    """`f[N, 10, side, side, n]` from `x f[N or 1, ..., n]`, all of which but the images is at hand for every window."""
+    rest = x.shape[1:-1]
+    of_all = len(x) == 1
+    spec = pl.BlockSpec(
+        (None, *rest, BLOCK), lambda window, net, block: (0 if of_all else net, *(0,) * len(rest), block)
+    )
 
     def of_a_network(array: Array) -> pl.BlockSpec:
         return pl.BlockSpec((None, *array.shape[1:]), lambda window, net, block: (net, *(0,) * (array.ndim - 1)))

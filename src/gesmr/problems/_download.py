@@ -6,12 +6,13 @@ same. What it would do here, comparing a hash and renaming a file, are three lin
 
 import hashlib
 import http.client
+import io
 import sys
 import time
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from .._files import write_atomically
 from .._locks import is_locked
@@ -20,17 +21,13 @@ WAITS = (0.5, 2.0, 5.0)  # seconds between rounds of all mirrors
 TIMEOUT = 30.0  # seconds without a byte
 
 
-class Stream(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
 class Known(NamedTuple):
     """What is known of some bytes before they are there."""
 
     size: int
     sha256: str
 
-    def read(self, stream: Stream, what: str = "it") -> bytes:
+    def read(self, stream: io.BufferedIOBase, what: str = "it") -> bytes:
         """All of `stream`. ValueError if it is not what is known, as soon as it is longer."""
         data = stream.read(self.size + 1)
         if len(data) > self.size:

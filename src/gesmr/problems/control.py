@@ -99,11 +99,7 @@ class Control:
     def returns(self, population: Array) -> Array:
         """The return of every episode, `f[..., E]`, of policies `f[..., d]`."""
         _checks.solutions("population", population, self.num_genes)
-        policies = population.reshape(-1, self.num_genes)
-        weights = self.policy.weights(policies)
-        shape = len(policies), self.num_episodes
-        state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), self.starts)
-        start = _Episodes(state, jnp.zeros((), jnp.int32), jnp.zeros(shape, policies.dtype), jnp.ones(shape, bool))
+        weights, start = self._begin(population.reshape(-1, self.num_genes))
         # Stopping when all have ended was measured and does not pay: some policy of a hundred reaches the limit
         end = lax.fori_loop(0, self.steps, lambda _, now: self._step(weights, now)[0], start)
         return end.total.reshape(*population.shape[:-1], self.num_episodes)
@@ -144,6 +140,13 @@ class Control:
         variables = {name: getattr(states, name)[: length + 1] for name in vars(states) if name != "time"}
         return Trajectory(variables, actions[:length], rewards[:length])
 
+    def _begin(self, policies: Array) -> tuple[tuple[Array, ...], "_Episodes"]:
+        """What policies `f[M, d]` compute with, and the start of their episodes."""
+        shape = len(policies), self.num_episodes
+        state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, shape), self.starts)
+        start = _Episodes(state, jnp.zeros((), jnp.int32), jnp.zeros(shape, policies.dtype), jnp.ones(shape, bool))
+        return self.policy.weights(policies), start
+
     def _step(self, weights: tuple[Array, ...], now: "_Episodes") -> tuple["_Episodes", Array, Array]:
         """All episodes one step on; what was done, and the rewards."""
         environment, parameters = _environment(self.name)
@@ -177,17 +180,14 @@ class _Episodes(NamedTuple):
 @jax.jit
 def _trajectory(problem: Control, solution: Array, episode: Array) -> tuple[Any, Array, Array, Array]:
     """States `[T+1]`, actions and rewards `[T]`, and whether each step counts."""
-    weights = problem.policy.weights(solution[None])
-    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (1, problem.num_episodes)), problem.starts)
-    shape = 1, problem.num_episodes
+    weights, start = problem._begin(solution[None])
 
     def step(now: _Episodes, _: None) -> tuple[_Episodes, tuple]:
         then, action, reward = problem._step(weights, now)
         return then, (then.state, action, reward, now.alive)
 
-    start = _Episodes(state, jnp.zeros((), jnp.int32), jnp.zeros(shape, solution.dtype), jnp.ones(shape, bool))
     _, (states, *rest) = lax.scan(step, start, None, length=problem.steps)
-    states = jax.tree.map(lambda first, after: jnp.concatenate([first[None], after]), state, states)
+    states = jax.tree.map(lambda first, after: jnp.concatenate([first[None], after]), start.state, states)
     return jax.tree.map(lambda leaf: leaf[:, 0, episode], (states, *rest))
 
 

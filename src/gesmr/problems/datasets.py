@@ -113,13 +113,7 @@ def load(name: str, part: str = "train") -> Labelled:
     _checks.choice("name", name, tuple(SOURCES))
     _checks.choice("part", part, PARTS)
     source = SOURCES[name]
-    images, labels = (parse_idx(_content(source, file), file.name) for file in source.files[part])
-    if images.ndim != 3 or labels.shape != images.shape[:1]:
-        raise DatasetError(
-            f"the {part} part of {name} must be images u8[n, height, width] and labels u8[n], "
-            f"got shapes {images.shape} and {labels.shape}"
-        )
-    return Labelled(images, labels)
+    return Labelled(*(parse_idx(_content(source, file), file.name) for file in source.files[part]))
 
 
 def cache_directory() -> Path:
@@ -158,7 +152,12 @@ def _content(source: Source, file: File) -> bytes:
         download([f"{mirror}{file.name}" for mirror in source.mirrors], cached, file.packed)
         return _decompressed(cached, file.content)
     except (OSError, ValueError) as error:
-        raise DatasetError(_instructions(source, str(error))) from error
+        *names, last = (file.name for part in PARTS for file in source.files[part])
+        raise DatasetError(
+            f"{source.name} is not on this machine and cannot be downloaded ({error}): put {', '.join(names)} and "
+            f"{last} into {cached.parent}, or into a folder {source.name} of the directory that the environment "
+            "variable GESMR_DATA names"
+        ) from error
 
 
 def _decompressed(path: Path, content: Known) -> bytes:
@@ -169,12 +168,3 @@ def _decompressed(path: Path, content: Known) -> bytes:
             return content.read(gzip.GzipFile(fileobj=file) if packed else file, "its content")
         except (EOFError, OSError, zlib.error) as error:
             raise ValueError(f"it cannot be decompressed ({str(error) or type(error).__name__})") from error
-
-
-def _instructions(source: Source, reason: str) -> str:
-    names = [file.name for part in PARTS for file in source.files[part]]
-    return (
-        f"{source.name} is not on this machine and cannot be downloaded ({reason}): put {', '.join(names[:-1])} and "
-        f"{names[-1]} into {cache_directory() / source.name}, or into a folder {source.name} of the directory that "
-        "the environment variable GESMR_DATA names"
-    )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from .networks import STD, UNIFORM, Policy, unpack
+from .networks import STD, UNIFORM, Policy
 
 EPISODES = 5
 _SEEDS = 2**30  # of training episodes are below it, those of held-out ones are not
@@ -101,7 +101,7 @@ class Gym:
         solution = np.asarray(solution)
         if solution.shape != (self.num_genes,) or solution.dtype.kind != "f":
             raise ValueError(f"solution must be f[{self.num_genes}], got {solution.dtype} of shape {solution.shape}")
-        layers = _layers(self.policy, solution)
+        layers = self.policy.unpack(solution)
         with _environment(self.name, self.options) as environment:
             return np.array([self._episode(environment, layers, start) for start in self.starts])
 
@@ -112,7 +112,7 @@ class Gym:
 
     def act(self, solution: Any, observation: Any) -> Any:
         """The action that a policy `f[d]` prefers when it sees an observation `f[o]`, flat as the network takes it."""
-        return self.actions.act(_outputs(_layers(self.policy, np.asarray(solution)), np.asarray(observation)))
+        return self.actions.act(_outputs(self.policy.unpack(np.asarray(solution)), np.asarray(observation)))
 
     def _episode(self, environment: Any, layers: "_Layers", start: int) -> float:
         flat = _flattening(environment.observation_space)
@@ -136,10 +136,6 @@ class Gym:
 
 
 _Layers = list[tuple[np.ndarray, np.ndarray]]  # weights and biases
-
-
-def _layers(policy: Policy, solution: np.ndarray) -> _Layers:
-    return unpack(policy.layers, solution)  # type: ignore[arg-type, return-value] - it only slices
 
 
 def _outputs(layers: _Layers, observation: np.ndarray) -> np.ndarray:

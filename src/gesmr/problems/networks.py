@@ -44,41 +44,47 @@ class Layer(NamedTuple):
         return math.prod(self.weights) + self.weights[0]
 
 
-def unpack(layers: tuple[Layer, ...], parameters: Array) -> list[tuple[Array, Array]]:
-    """Weights `f[..., *weights]` and biases `f[..., outputs]` of each layer, of vectors `f[..., d]`."""
-    num_genes = sum(layer.num_genes for layer in layers)
-    _checks.solutions("parameters", parameters, num_genes)
-    before, unpacked = 0, []
-    for layer in layers:
-        middle, end = before + layer.num_genes - layer.weights[0], before + layer.num_genes
-        weights = parameters[..., before:middle].reshape(*parameters.shape[:-1], *layer.weights)
-        unpacked.append((weights, parameters[..., middle:end]))
-        before = end
-    return unpacked
+class Network:
+    """What follows from a network's layers."""
 
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        raise NotImplementedError
 
-def initial(layers: tuple[Layer, ...], key: Any, n: int, how: str = UNIFORM, std: float = STD) -> Array:
-    """`n` parameter vectors `f[n, d]`, drawn as one of `INITIALISATIONS` says."""
-    n = _checks.integer("n", n, 1, most=_checks.MOST)
-    _checks.choice("init", how, tuple(INITIALISATIONS))
-    rows = noise.fold_in(noise.key(key), jnp.arange(n), noise.BEFORE_THE_FIRST_GENERATION)
-    words = noise.bits(rows, sum(layer.num_genes for layer in layers))
-    if how == NORMAL:
-        return noise.normal(words) * jnp.float32(std)
-    bias = 1.0 if how == UNIFORM else 0.0
-    scale = np.concatenate(
-        [
-            np.repeat([1.0, bias], [math.prod(layer.weights), layer.weights[0]]) / math.sqrt(layer.fan_in)
-            for layer in layers
-        ]
-    ).astype(np.float32)
-    if how == HE:
-        return noise.normal(words) * (math.sqrt(2) * scale)
-    return (2 * noise.uniform(words) - 1) * scale
+    @property
+    def num_genes(self) -> int:
+        return sum(layer.num_genes for layer in self.layers)
+
+    def unpack(self, parameters: Any) -> list[tuple[Any, Any]]:
+        """Weights `f[..., *weights]` and biases `f[..., outputs]` of each layer, of vectors `f[..., d]`."""
+        _checks.solutions("parameters", parameters, self.num_genes)
+        before, unpacked = 0, []
+        for layer in self.layers:
+            middle, end = before + layer.num_genes - layer.weights[0], before + layer.num_genes
+            weights = parameters[..., before:middle].reshape(*parameters.shape[:-1], *layer.weights)
+            unpacked.append((weights, parameters[..., middle:end]))
+            before = end
+        return unpacked
+
+    def init(self, key: Any, n: int, how: str = UNIFORM, std: float = STD) -> Array:
+        """`n` first parameter vectors, `f[n, d]`; `how` is one of `INITIALISATIONS`."""
+        n = _checks.integer("n", n, 1, most=_checks.MOST)
+        _checks.choice("init", how, tuple(INITIALISATIONS))
+        rows = noise.fold_in(noise.key(key), jnp.arange(n), noise.BEFORE_THE_FIRST_GENERATION)
+        words = noise.bits(rows, self.num_genes)
+        if how == NORMAL:
+            return noise.normal(words) * jnp.float32(std)
+        bias = 1.0 if how == UNIFORM else 0.0
+        sizes = [(layer.num_genes - layer.weights[0], layer.weights[0]) for layer in self.layers]
+        limits = [np.array([1.0, bias]) / math.sqrt(layer.fan_in) for layer in self.layers]
+        scale = np.repeat(np.ravel(limits), np.ravel(sizes)).astype(np.float32)
+        if how == HE:
+            return noise.normal(words) * (math.sqrt(2) * scale)
+        return (2 * noise.uniform(words) - 1) * scale
 
 
 @pytree
-class Policy:
+class Policy(Network):
     """Observation → Dense → ReLU → Dense: the paper's network for control. Its outputs are not normalised."""
 
     inputs: int = static()
@@ -92,14 +98,6 @@ class Policy:
     @property
     def layers(self) -> tuple[Layer, ...]:
         return Layer((self.hidden, self.inputs)), Layer((self.outputs, self.hidden))
-
-    @property
-    def num_genes(self) -> int:
-        return sum(layer.num_genes for layer in self.layers)
-
-    def init(self, key: Any, n: int, how: str = UNIFORM, std: float = STD) -> Array:
-        """`n` first parameter vectors, `f[n, d]`; `how` is one of `INITIALISATIONS`."""
-        return initial(self.layers, key, n, how, std)
 
     def __call__(self, parameters: Array, observation: Array) -> Array:
         """Outputs `f[..., E, outputs]` for observations `f[..., E, inputs]` of policies `f[..., d]`.
@@ -119,7 +117,7 @@ class Policy:
 
     def weights(self, parameters: Array) -> tuple[Array, ...]:
         """What `forward` needs, inputs first: laid out once, where many observations follow one another."""
-        (first, first_bias), (second, second_bias) = unpack(self.layers, parameters)
+        (first, first_bias), (second, second_bias) = self.unpack(parameters)
         return first.swapaxes(-1, -2), first_bias[..., None, :], second.swapaxes(-1, -2), second_bias[..., None, :]
 
     def forward(self, weights: tuple[Array, ...], observation: Array) -> Array:
@@ -140,7 +138,7 @@ _AT_A_TIME_BY_KERNELS = 5120
 
 
 @pytree
-class ConvNet:
+class ConvNet(Network):
     """The paper's network for images: three 3×3 convolutions of 10 channels, each followed by 2×2 max-pooling and
     ReLU, then Dense 10, ReLU, Dense 10. No padding: 28 → 13 → 5 → 1. Its outputs are not normalised.
 
@@ -149,21 +147,8 @@ class ConvNet:
 
     @property
     def layers(self) -> tuple[Layer, ...]:
-        return (
-            Layer((10, 1, 3, 3)),
-            Layer((10, 10, 3, 3)),
-            Layer((10, 10, 3, 3)),
-            Layer((10, 10)),
-            Layer((CLASSES, 10)),
-        )
-
-    @property
-    def num_genes(self) -> int:
-        return sum(layer.num_genes for layer in self.layers)
-
-    def init(self, key: Any, n: int, how: str = UNIFORM, std: float = STD) -> Array:
-        """`n` first parameter vectors, `f[n, d]`; `how` is one of `INITIALISATIONS`."""
-        return initial(self.layers, key, n, how, std)
+        shapes = (10, 1, 3, 3), (10, 10, 3, 3), (10, 10, 3, 3), (10, 10), (CLASSES, 10)
+        return tuple(map(Layer, shapes))
 
     def __call__(self, parameters: Array, images: Array) -> Array:
         """Outputs `f[N, 10, n]` of networks `f[N, d]` for images `f[22, 22, n]`, as `seen` gives them.
@@ -173,7 +158,7 @@ class ConvNet:
         """
         if images.shape[:-1] != (SEEN, SEEN) or images.ndim != 3:
             raise ValueError(f"images must have shape ({SEEN}, {SEEN}, n), got {images.shape}")
-        layers = unpack(self.layers, parameters)
+        layers = self.unpack(parameters)
         some, most = _way_to_compute()
         whole, left = divmod(images.shape[-1], most)
         parts = []

@@ -4,8 +4,7 @@ import math
 import threading
 import time
 import warnings
-from collections.abc import Hashable
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,68 +17,6 @@ _LOOK = 0.25  # seconds between looks at who is late
 _JUDGED = 10  # populations after which workers may be found slower than none
 _STARTS = 3  # times a worker may fail to start in a row
 _LOADING_SECONDS = 60.0  # for loading an objective, or `timeout` if that is longer
-
-
-class Ready(NamedTuple):
-    worker: Hashable
-
-
-class Answered(NamedTuple):
-    worker: Hashable
-    number: int
-    answer: Answer
-
-
-class Lost(NamedTuple):
-    worker: Hashable
-    why: str
-    blame: bool = True  # whether the candidate it had may be the cause
-
-
-class Refused(NamedTuple):
-    """A worker could not load the objective."""
-
-    worker: Hashable
-    why: bytes
-
-
-class Unstarted(NamedTuple):
-    """A worker is not there, or died or took too long while it was loading the objective."""
-
-    worker: Hashable
-    why: str
-    final: bool = False  # whether trying again is of no use
-
-
-Event = Ready | Answered | Lost | Refused | Unstarted
-
-
-class Transport(Protocol):
-    """How workers are reached. A worker that is lost, refuses, does not start or is ended is replaced at once."""
-
-    size: int
-    grain: float  # seconds an assignment should last for sending it to cost little
-
-    def load(self, objective: bytes) -> None:
-        """Give all workers, and those that replace them, another objective; each says that it is ready for it."""
-        ...
-
-    def send(self, worker: Any, number: int, rows: np.ndarray) -> None: ...
-
-    def wait(self, seconds: float) -> list[Event]:
-        """What has happened, as soon as something has, at most so many seconds from now."""
-        ...
-
-    def end(self, worker: Any) -> None:
-        """End a worker, whatever it does, and start another."""
-        ...
-
-    def close(self) -> None: ...
-
-
-def unloaded(seconds: float) -> str:
-    """Why a worker was ended that had so many for loading the objective."""
-    return f"it has not loaded fun within {seconds:g} s (a longer timeout gives it as long as that)"
 
 
 class Evaluated(NamedTuple):
@@ -97,7 +34,7 @@ class Crew:
         self.tries = _checks.integer("tries", tries, 1)
         self.chunk = None if chunk is None else _checks.integer("chunk", chunk, 1)
         self.held = False  # by a `with` block
-        self._team: _Team | None = None
+        self._team: Team | None = None
         self._busy = threading.Lock()
 
     @property
@@ -110,7 +47,7 @@ class Crew:
         """The crew that `workers`, which is none, stands for, if it is one of this kind."""
         raise NotImplementedError
 
-    def _connect(self) -> "Transport":
+    def _gather(self) -> "Team":
         raise NotImplementedError
 
     def pack(self, call: Any) -> bytes:
@@ -141,11 +78,10 @@ class Crew:
         try:
             team = self._open()
             try:
-                team.evaluate(objective, rows, forgiving)
+                return team.evaluate(objective, rows, forgiving)
             finally:
                 if not team.sound:  # cut off in the middle of something, by Ctrl-C for instance
                     self._end_team()
-            return team.outcome()
         finally:
             self._busy.release()
 
@@ -153,109 +89,175 @@ class Crew:
         with uninterrupted():
             team, self._team = self._team, None
             if team is not None:
-                team.transport.close()
+                team.close()
 
-    def _open(self) -> "_Team":
+    def _open(self) -> "Team":
         if self._team is None:
-            self._team = _Team(self._connect(), self)
+            self._team = self._gather()
         return self._team
 
 
-class _Team:
-    """Workers that are running, and the loop that keeps them at work."""
+class Worker:
+    """One worker, seen from here."""
 
-    def __init__(self, transport: Transport, options: Crew):
-        self.transport = transport
-        self._schedule = Schedule(
-            transport.size,
-            tries=options.tries,
-            timeout=options.timeout,
-            chunk=options.chunk,
-            grain=transport.grain,
-        )
-        self._name = str(options)
+    state = "starting"  # then "idle" until there is an objective, "loading", "ready" and, now and then, "busy"
+    since = 0.0  # when it last took something
+
+
+class Team:
+    """Workers that are running, and the loop that keeps them at work. How they are reached is up to each kind.
+
+    A worker that is lost, refuses, does not start or is ended is replaced at once.
+    """
+
+    grain: float  # seconds an assignment should last for sending it to cost little
+
+    def __init__(self, options: Crew):
+        self._name, self._patience = str(options), options.patience
+        self._workers: list[Any] = []
         self._objective: bytes | None = None
-        self._ready: set[Hashable] = set()
         self._failed_starts = 0
-        self._populations, self._wall, self._spent = 0, 0.0, 0.0
         self.sound = True  # whether it can be asked for more
+        try:
+            self.size = self._connect(options)
+            limits = {"tries": options.tries, "timeout": options.timeout, "chunk": options.chunk}
+            self._schedule = Schedule(self.size, **limits, grain=self.grain)
+            for _ in range(self.size):
+                self._start()
+        except BaseException:
+            self.close()
+            raise
 
-    def evaluate(self, objective: bytes, rows: np.ndarray, forgiving: bool) -> None:
+    # What a kind has to do
+
+    def _connect(self, options: Any) -> int:
+        """Prepare for workers; how many there are to be."""
+        raise NotImplementedError
+
+    def _start(self) -> None:
+        """Start one more. It has `_started` when it can load an objective."""
+        raise NotImplementedError
+
+    def _forget(self, worker: Any) -> None:
+        """End a worker, whatever it does."""
+        raise NotImplementedError
+
+    def _publish(self, objective: bytes) -> None:
+        """Another objective: nobody waits for what has to do with the one before."""
+        raise NotImplementedError
+
+    def _tell_objective(self, worker: Any) -> None:
+        """Have a worker load what was published. It has `_loaded` that."""
+        raise NotImplementedError
+
+    def _tell_rows(self, worker: Any, number: int, rows: np.ndarray) -> None:
+        """Have a worker evaluate candidates. It has `_answered`."""
+        raise NotImplementedError
+
+    def _hear(self, seconds: float) -> None:
+        """Pass on what has happened, as soon as something has, at most so many seconds from now."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    # What a kind has heard of a worker
+
+    def _started(self, worker: Worker) -> None:
+        worker.state = "idle"
+        if self._objective is not None:
+            self._load_at(worker)
+
+    def _loaded(self, worker: Worker, failure: bytes | None) -> None:
+        if failure is not None:
+            worker.state, self.sound, self._objective = "idle", True, None
+            error = unpack_exception(failure)
+            raise WorkerError(
+                f"a worker cannot load fun: {described(error)}; what it needs must be importable there (in a "
+                "session without a file, pip install cloudpickle sends it along)"
+            ) from error
+        worker.state = "ready"
+        self._failed_starts = 0
+
+    def _answered(self, worker: Worker, number: int, answer: Answer) -> None:
+        worker.state = "ready"
+        self._schedule.answered(worker, number, answer)
+
+    def _unstarted(self, why: str, *, final: bool = False) -> None:
+        """A worker is not there, or died or took too long while it was loading; no use trying again if `final`."""
+        self._failed_starts += 1
+        if final or self._failed_starts >= _STARTS:
+            often = "" if final else f", {self._failed_starts} times in a row"
+            raise WorkerError(f"a worker could not be started{often}: {why}")
+
+    # The loop
+
+    def evaluate(self, objective: bytes, rows: np.ndarray, forgiving: bool) -> Evaluated:
         self.sound = False
         if objective is not self._objective:
             self._load(objective)
-        while not self._ready:
-            self._handle(self.transport.wait(_LOOK))
-        schedule, complete = self._schedule, len(self._ready) == self.transport.size
+        while not self._at_work():
+            self._listen(_LOOK)
+        schedule, complete = self._schedule, self._at_work() == self.size
         start = time.monotonic()
         schedule.begin(len(rows), forgiving=forgiving)
         while not schedule.done:
             self._hand_out(rows)
             until = min(schedule.next_deadline() - time.monotonic(), _LOOK)
-            self._handle(self.transport.wait(max(until, 0.0)))
-            self._end_overdue()
+            self._listen(max(until, 0.0))
+            for worker, why in schedule.overdue(time.monotonic()):
+                self._end(worker, why)
         self.sound = True
-        if complete and len(rows) > 1 and schedule.failure is None:
-            self._judge(time.monotonic() - start)
-
-    def outcome(self) -> Evaluated:
-        schedule = self._schedule
         if schedule.failure is not None:
             row, why = schedule.failure
             raise unpack_exception(why) if isinstance(why, bytes) else WorkerError(f"candidate {row}: {why}")
+        if complete and len(rows) > 1:
+            self._judge(time.monotonic() - start)
         return Evaluated(schedule.values, schedule.errors)
 
+    def _at_work(self) -> int:
+        """How many have loaded the objective."""
+        return sum(worker.state in ("ready", "busy") for worker in self._workers)
+
     def _load(self, objective: bytes) -> None:
-        for worker in [worker for worker in self._ready if not self._schedule.is_idle(worker)]:
+        for worker in [worker for worker in self._workers if worker.state == "busy"]:
             self._end(worker, "it was busy with another function")
-        self._ready.clear()
         self._objective = objective
         self._populations, self._wall, self._spent = 0, 0.0, 0.0
-        self.transport.load(objective)
+        self._publish(objective)
+        for worker in self._workers:
+            if worker.state != "starting":
+                self._load_at(worker)
+
+    def _load_at(self, worker: Worker) -> None:
+        worker.state, worker.since = "loading", time.monotonic()
+        self._tell_objective(worker)
 
     def _hand_out(self, rows: np.ndarray) -> None:
         now = time.monotonic()
-        for worker in self._ready:
-            if self._schedule.is_idle(worker):
+        for worker in self._workers:
+            if worker.state == "ready":
                 assignment = self._schedule.hand_out(worker, now)
                 if assignment is None:
                     return
-                mine = rows[assignment.rows.start : assignment.rows.stop]
-                self.transport.send(worker, assignment.number, mine)
+                worker.state = "busy"
+                self._tell_rows(worker, assignment.number, rows[assignment.rows.start : assignment.rows.stop])
 
-    def _handle(self, events: list[Event]) -> None:
-        for event in events:
-            match event:
-                case Ready(worker):
-                    self._ready.add(worker)
-                    self._failed_starts = 0
-                case Answered(worker, number, answer):
-                    self._schedule.answered(worker, number, answer)
-                case Lost(worker, why, blame):
-                    self._ready.discard(worker)
-                    self._schedule.lost(worker, why, blame=blame)
-                case Refused(_, why):
-                    self.sound, self._objective = True, None
-                    error = unpack_exception(why)
-                    raise WorkerError(
-                        f"a worker cannot load fun: {described(error)}; what it needs must be importable there (in a "
-                        "session without a file, pip install cloudpickle sends it along)"
-                    ) from error
-                case Unstarted(worker, why, final):
-                    self._ready.discard(worker)
-                    self._failed_starts += 1
-                    if final or self._failed_starts >= _STARTS:
-                        often = "" if final else f", {self._failed_starts} times in a row"
-                        raise WorkerError(f"a worker could not be started{often}: {why}")
+    def _listen(self, seconds: float) -> None:
+        self._hear(seconds)
+        until = time.monotonic() - self._patience
+        for worker in [worker for worker in self._workers if worker.state == "loading" and worker.since < until]:
+            self._replace(worker)
+            limit = f"within {self._patience:g} s (a longer timeout gives it as long as that)"
+            self._unstarted(f"it has not loaded fun {limit}")
 
-    def _end_overdue(self) -> None:
-        for worker, why in self._schedule.overdue(time.monotonic()):
-            self._end(worker, why)
-
-    def _end(self, worker: Hashable, why: str) -> None:
-        self._ready.discard(worker)
+    def _end(self, worker: Any, why: str) -> None:
         self._schedule.lost(worker, why)
-        self.transport.end(worker)
+        self._replace(worker)
+
+    def _replace(self, worker: Any) -> None:
+        self._forget(worker)
+        self._start()
 
     def _judge(self, seconds: float) -> None:
         """Say so, once, if nothing is gained."""

@@ -20,12 +20,11 @@ import numpy as np
 
 from .. import _checks
 from .._signals import uninterrupted
-from .crew import Answered, Crew, Event, Lost, Ready, Refused, Transport, Unstarted, unloaded
+from .crew import Crew, Team, Worker
 from .remote import Evaluator
 
 _NAME = "gesmr worker"
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
-_GRAIN = 0.002
 _CLOSING_SECONDS = 2.0  # for workers to end by themselves
 MOST = 1024
 _LENGTH = struct.Struct("!Q")  # before each thing that a worker says
@@ -62,8 +61,8 @@ class Pool(Crew):
     def __str__(self) -> str:
         return f"{self.processes} processes"
 
-    def _connect(self) -> Transport:
-        return _Processes(self.processes, self.patience)
+    def _gather(self) -> Team:
+        return _Processes(self)
 
 
 def is_integer(value: Any) -> bool:
@@ -75,8 +74,8 @@ def cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Worker:
-    """One process, seen from here. Nothing waits for it: it may be stopped in the middle of a message."""
+class _Worker(Worker):
+    """Is one process. Nothing waits for it: it may be stopped in the middle of a message."""
 
     def __init__(self, context: Any):
         self.socket, theirs = socket.socketpair()
@@ -85,14 +84,11 @@ class _Worker:
         with _without_interrupts():
             self.process.start()
         theirs.close()
-        self.state = "starting"  # then "idle", "loading" and "busy"
         self.unsent: deque[memoryview] = deque()
-        self.since = 0.0  # when it last took something
         self._heard = bytearray()
 
     def tell(self, message: bytes) -> None:
         self.unsent.append(memoryview(message))
-        self.since = time.monotonic()
         self.send_on()
 
     def send_on(self) -> None:
@@ -107,8 +103,8 @@ class _Worker:
                     self.unsent.popleft()
 
     def hear(self) -> tuple[list[tuple], bool]:
-        """What it has said by now, and whether it is there to say more."""
-        alive = False
+        """What it has said by now, as far as it is complete, and whether it is there to say more."""
+        messages, alive = [], False
         try:
             while part := self.socket.recv(_PART):
                 self._heard += part
@@ -116,125 +112,96 @@ class _Worker:
             alive = True
         except OSError:
             pass
-        return list(iter(self._message, None)), alive
-
-    def _message(self) -> tuple | None:
-        """The first that is complete."""
-        if len(self._heard) < _LENGTH.size:
-            return None
-        end = _LENGTH.size + _LENGTH.unpack_from(self._heard)[0]
-        if len(self._heard) < end:
-            return None
-        message = pickle.loads(self._heard[_LENGTH.size : end])
-        del self._heard[:end]
-        return message
+        while len(self._heard) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._heard)[0]
+            if len(self._heard) < end:
+                break
+            messages.append(pickle.loads(self._heard[_LENGTH.size : end]))
+            del self._heard[:end]
+        return messages, alive
 
     def kill(self) -> None:
-        """End it and what it has started, whatever they do."""
-        _kill_group(self.process)
+        """End it and what it has started, whatever they do: before it is waited for, while its number is its own."""
+        if os.name == "posix":
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.process.join()
         self.socket.close()
 
 
-class _Processes:
-    grain = _GRAIN
+class _Processes(Team):
+    grain = 0.002
 
-    def __init__(self, size: int, patience: float):
+    def _connect(self, options: Pool) -> int:
+        self._finalizer = weakref.finalize(self, _close, self._workers)  # if nobody closes it
         here = multiprocessing.current_process()
         if here.name == _NAME and getattr(here, "_inheriting", False):
             sys.exit(_UNGUARDED)  # a worker, in the middle of importing the script
-        self.size, self._patience = size, patience
         self._context = multiprocessing.get_context("spawn")
-        self._objective: tuple[int, bytes] | None = None
-        self._workers: list[_Worker] = []
-        self._finalizer = weakref.finalize(self, _close, self._workers)  # if nobody closes it
-        try:
-            for _ in range(size):
-                self._start()
-        except BaseException:
-            self.close()
-            raise
-
-    def load(self, objective: bytes) -> None:
-        number = 1 if self._objective is None else self._objective[0] + 1
-        self._objective = (number, pickle.dumps((number, objective)))
-        for worker in self._workers:
-            if worker.state != "starting":
-                self._load(worker)
-
-    def send(self, worker: _Worker, number: int, rows: np.ndarray) -> None:
-        worker.state = "busy"
-        worker.tell(pickle.dumps((number, rows), pickle.HIGHEST_PROTOCOL))
-
-    def wait(self, seconds: float) -> list[Event]:
-        with _Selector() as selector:
-            for worker in self._workers:
-                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.unsent else 0)
-                selector.register(worker.socket, wanted, worker)
-            found = [key.data for key, _ in selector.select(seconds)]
-        return [event for worker in found for event in self._events(worker)] + list(self._late())
-
-    def end(self, worker: _Worker) -> None:
-        self._workers.remove(worker)
-        worker.kill()
-        self._start()
-
-    def close(self) -> None:
-        self._finalizer.detach()
-        _close(self._workers)
+        self._loads, self._message = 0, b""  # how many objectives there were, and the last with its number
+        return options.processes
 
     def _start(self) -> None:
         with uninterrupted():
             self._workers.append(_Worker(self._context))
 
-    def _events(self, worker: _Worker) -> Iterator[Event]:
-        worker.send_on()
-        messages, alive = worker.hear()
-        for message in messages:
-            yield from self._received(worker, *message)
-        if not alive:
-            yield self._died(worker)
-
-    def _received(self, worker: _Worker, kind: str, *content: Any) -> Iterator[Event]:
-        match kind:
-            case "started":
-                worker.state = "idle"
-                self._load(worker)
-            case "loaded":
-                number, failure = content
-                if self._objective is not None and number == self._objective[0]:
-                    worker.state = "idle"
-                    yield Ready(worker) if failure is None else Refused(worker, failure)
-            case "answer":
-                worker.state = "idle"
-                yield Answered(worker, *content)
-
-    def _died(self, worker: _Worker) -> Event:
+    def _forget(self, worker: _Worker) -> None:
         self._workers.remove(worker)
-        worker.process.join(_CLOSING_SECONDS)  # so that its status is its own
         worker.kill()
+
+    def _publish(self, objective: bytes) -> None:
+        self._loads += 1
+        self._message = pickle.dumps((self._loads, objective))
+
+    def _tell_objective(self, worker: _Worker) -> None:
+        worker.tell(self._message)
+
+    def _tell_rows(self, worker: _Worker, number: int, rows: np.ndarray) -> None:
+        worker.tell(pickle.dumps((number, rows), pickle.HIGHEST_PROTOCOL))
+
+    def _hear(self, seconds: float) -> None:
+        with _Selector() as selector:
+            for worker in self._workers:
+                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.unsent else 0)
+                selector.register(worker.socket, wanted, worker)
+            found = [key.data for key, _ in selector.select(seconds)]
+        for worker in found:
+            worker.send_on()
+            messages, alive = worker.hear()
+            for message in messages:
+                self._received(worker, message)
+            if not alive:
+                self._died(worker)
+
+    def _received(self, worker: _Worker, message: tuple) -> None:
+        match message:
+            case ("started",):
+                self._started(worker)
+            case ("loaded", number, failure) if number == self._loads:
+                self._loaded(worker, failure)
+            case ("answer", number, answer):
+                self._answered(worker, number, answer)
+
+    def _died(self, worker: _Worker) -> None:
+        worker.process.join(_CLOSING_SECONDS)  # so that its status is its own
+        self._forget(worker)
         status = worker.process.exitcode
         if status == _UNGUARDED and worker.state == "starting":
-            return Unstarted(worker, _GUARD, final=True)
+            self._unstarted(_GUARD, final=True)
         self._start()
         why = f"its process {_ended(status)}"
         match worker.state:
             case "starting":
-                return Unstarted(worker, f"{why} while it was starting")
+                self._unstarted(f"{why} while it was starting")
             case "loading":
-                return Unstarted(worker, f"{why} while it was loading fun")
-        return Lost(worker, why)
+                self._unstarted(f"{why} while it was loading fun")
+            case _:
+                self._schedule.lost(worker, why)
 
-    def _late(self) -> Iterator[Event]:
-        until = time.monotonic() - self._patience
-        for worker in [worker for worker in self._workers if worker.state == "loading" and worker.since < until]:
-            self.end(worker)
-            yield Unstarted(worker, unloaded(self._patience))
-
-    def _load(self, worker: _Worker) -> None:
-        if self._objective is not None:
-            worker.state = "loading"
-            worker.tell(self._objective[1])
+    def close(self) -> None:
+        self._finalizer.detach()
+        _close(self._workers)
 
 
 def _ended(status: int | None) -> str:
@@ -250,18 +217,10 @@ def _close(workers: list[_Worker]) -> None:
             worker.socket.close()
     until = time.monotonic() + _CLOSING_SECONDS
     for worker in workers:
-        if worker.state == "idle":
+        if worker.state in ("idle", "ready"):
             worker.process.join(max(until - time.monotonic(), 0.0))
         worker.kill()
     workers.clear()
-
-
-def _kill_group(process: Any) -> None:
-    """Before it is waited for: its number is its own that long."""
-    if os.name == "posix":
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
 
 
 @contextmanager

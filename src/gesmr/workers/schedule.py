@@ -65,9 +65,6 @@ class Schedule:
     def done(self) -> bool:
         return bool(self._done[: self._end].all())
 
-    def is_idle(self, worker: Hashable) -> bool:
-        return worker not in self._running
-
     def hand_out(self, worker: Hashable, now: float) -> Assignment | None:
         """The next range for an idle worker, if there is anything it can do."""
         rows = self._again_one() or self._range() or self._copy(now)
@@ -108,7 +105,11 @@ class Schedule:
                 continue
             self._losses[row] += blame
             if self._losses[row] >= self._tries:
-                self._give_up(row, f"{why}, in the last of {self._tries} tries")
+                told = f"{why}, in the last of {self._tries} tries"
+                if self._forgiving:
+                    self._done[row], self.errors[row] = True, told
+                else:
+                    self._fail(row, told)
             elif row not in elsewhere and row not in self._again:
                 self._again.append(row)
 
@@ -173,12 +174,6 @@ class Schedule:
                         self._copied[row] = True
                         return range(row, row + 1)
         return None
-
-    def _give_up(self, row: int, why: str) -> None:
-        if self._forgiving:
-            self._done[row], self.errors[row] = True, why
-        else:
-            self._fail(row, why)
 
     def _fail(self, row: int, why: bytes | str) -> None:
         """The run ends with this, unless an earlier candidate fails too: as it would one after the other."""
