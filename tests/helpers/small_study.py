@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +9,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from gesmr.lab.run.lanes import compile_for, shape
+from gesmr.lab.run.compilation import Program, shape
 from gesmr.lab.run.specs import Job, Selection
 
 
@@ -23,19 +22,18 @@ class Power:
     kind: ClassVar[str] = "power"
 
 
-@dataclass(frozen=True)
-class Sine:
-    """The one program of all groups."""
+def _sine(x: jax.Array) -> jax.Array:
+    return jax.numpy.sin(x) @ x
 
-    def compile(self) -> Callable:
-        return compile_for(lambda x: jax.numpy.sin(x) @ x, shape(1000))
+
+SINE = Program(_sine, (), (shape(1000),))  # the one program of all groups
 
 
 @dataclass(frozen=True)
 class PowerJob(Job[Power]):
     @property
-    def programs(self) -> list[Sine]:
-        return [Sine()]
+    def programs(self) -> list[Program]:
+        return [SINE]
 
     @property
     def work(self) -> float:
@@ -58,7 +56,7 @@ class PowerJob(Job[Power]):
             Path(f"{path}.{os.getpid()}").touch()
             time.sleep(0.01)
             tick(0.0)
-        value = compiled(Sine())(np.arange(1000, dtype=np.float32) / (1 + self.one.number))
+        value = compiled(SINE)(np.arange(1000, dtype=np.float32) / (1 + self.one.number))
         tick(1.0)
         return {"value": np.asarray(value)[None]}
 

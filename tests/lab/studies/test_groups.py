@@ -14,7 +14,6 @@ from gesmr import noise
 from gesmr.controllers.group_elite import group_of_child
 from gesmr.lab.errors import LabError
 from gesmr.lab.run.compilation import Programs
-from gesmr.lab.run.lanes import Advance
 from gesmr.lab.run.masked import MaskedGESMR
 from gesmr.lab.run.store import Store, StoredJob
 from gesmr.lab.run.sweep import SweepJob
@@ -180,8 +179,8 @@ def test_one_program_serves_all_functions_and_groups_of_a_size():
     specs = STUDY.specs(Selection("quick"))
     groups = STUDY.jobs(specs, 2**34)
     assert sorted((s for g in groups for s in g.specs), key=hash) == sorted(specs, key=hash)
-    advances = {p for g in groups for p in g.programs if isinstance(p, Advance)}
-    assert sorted(p.task.num_children for p in advances) == [12, 60, 120, 360]
+    advances = {p for g in groups for p in g.programs if p.function.__name__ == "_advance"}
+    assert sorted(p.fixed[1].num_children for p in advances) == [12, 60, 120, 360]
     smaller = STUDY.jobs(specs, 2**24)
     assert all(len(g.specs) * 16 * (g.specs[0].num_children + 1) * 100 <= 2**24 for g in smaller)
 

@@ -32,9 +32,9 @@ STUDY = ImagesStudy()
 
 @pytest.fixture(autouse=True)
 def forget_what_was_loaded():
-    study_module._loaded.cache_clear()
+    study_module._load.cache_clear()
     yield
-    study_module._loaded.cache_clear()
+    study_module._load.cache_clear()
 
 
 def test_the_profiles():

@@ -4,15 +4,15 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from operator import itemgetter
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
 from ...oracles import LAMR, OFMR
-from .lanes import FIXED_RATES, STEP, Advance, Best, Branch, Enter, First, Lanes, Settle, Task
-from .specs import GetProgram, Job, Program, Spec, Tick, grouped, parts
+from .compilation import Program
+from .lanes import FIXED_RATES, STEP, Lanes, Task, advance, enter, first, settle
+from .specs import GetProgram, Job, Spec, Tick, grouped, parts
 
 
 class Histories(NamedTuple):
@@ -25,14 +25,11 @@ class Histories(NamedTuple):
     best: np.ndarray | None = None  # f[R, S, d]  the best solution after each step, if asked for
 
 
-class Run(Spec, Protocol):
+class Run(Spec):
     """A run of a method, on a lane of its own."""
 
-    @property
-    def method(self) -> str: ...
-
-    @property
-    def generations(self) -> int: ...
+    method: str
+    generations: int
 
 
 R = TypeVar("R", bound=Run)
@@ -69,15 +66,9 @@ class BatchJob(Job[R]):
 
     @property
     def programs(self) -> Sequence[Program]:
-        programs: list[Program] = [First(self.task, len(self.lanes)), self._enter]
-        if self._branch:
-            programs.append(self._branch)
+        programs = [self._first, self._enter, *(program for _, program in self._advances(self._ways))]
         if "OFMR" in self.methods:
-            programs.append(Settle(self.task, len(self.lanes)))
-        for ways in {self._ways, 1} if "OFMR" in self.methods else {self._ways}:
-            programs += self._advances(ways)
-            if self.keep_best:
-                programs.append(self._best(ways))
+            programs += [self._settle, *(program for _, program in self._advances(1))]
         return list(dict.fromkeys(programs))
 
     @property
@@ -88,49 +79,45 @@ class BatchJob(Job[R]):
 
     def evolve(self, compiled: GetProgram, tick: Tick, lanes: Lanes) -> Histories:
         """Of all runs, given the data of their lanes."""
-        population, fitness = compiled(First(self.task, len(self.lanes)))(lanes._replace(setting=None))
-        start = compiled(self._enter)(lanes.key, population, fitness, lanes.setting)
-        first = np.asarray(fitness).min(axis=1)
-        if not self._branch:
-            return self._evolve(compiled, tick, start, lanes, first)
-        everything = self._evolve(compiled, tick, compiled(self._branch)(start), lanes, np.tile(first, self._ways))
-        found, done = [], 0
-        for method in self.methods:
-            mine = slice(done, done + populations_of([method]) * len(self.lanes))
-            done = mine.stop
-            chosen = jax.tree.map(itemgetter(mine), everything)
-            if method == "OFMR":
-                trials = chosen.elite[:, -1].reshape(-1, len(self.lanes))
-                settled = compiled(Settle(self.task, len(self.lanes)))(start, trials)
-                chosen = self._evolve(compiled, tick, settled, lanes, first)
-            found.append(chosen)
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *found)
+        start = lanes.key, *compiled(self._first)(lanes._replace(setting=None))
+        states = compiled(self._enter)(*start, lanes.setting)
+        first_elite = np.asarray(start[-1]).min(axis=1)
+        found = self._evolve(compiled, tick, states, lanes, np.tile(first_elite, self._ways))
+        if "OFMR" not in self.methods:
+            return found
+        begin = self.methods.index("OFMR") * len(self.lanes)
+        end = begin + OFMR().grid * len(self.lanes)
+        trials = found.elite[begin:end, -1].reshape(-1, len(self.lanes))
+        settled = self._evolve(compiled, tick, compiled(self._settle)(*start, trials), lanes, first_elite)
+        return jax.tree.map(lambda all, best: np.concatenate([all[:begin], best, all[end:]]), found, settled)
 
     @property
     def _method(self) -> str:
         return "FMR" if self.methods[0] in FIXED_RATES else self.methods[0]
 
     @property
-    def _enter(self) -> Enter:
-        return Enter(self._method, self.task, len(self.lanes))
-
-    @property
-    def _branch(self) -> Branch | None:
-        return Branch(self.methods, self.task, len(self.lanes)) if self._method == "FMR" else None
-
-    @property
     def _ways(self) -> int:
-        return self._branch.ways if self._branch else 1
+        """Populations of a lane: one of each method, but all trials of OFMR."""
+        return len(self.methods) + (OFMR().grid - 1 if "OFMR" in self.methods else 0)
 
-    def _best(self, ways: int) -> Best:
-        return Best(self._method, self.task, len(self.lanes) * ways)
+    @property
+    def _first(self) -> Program:
+        return first(self.task, len(self.lanes))
+
+    @property
+    def _enter(self) -> Program:
+        return enter(self.methods, self.task, len(self.lanes))
+
+    @property
+    def _settle(self) -> Program:
+        return settle(self.task, len(self.lanes))
 
     def _work(self, generations: int, ways: int) -> float:
         looking_ahead = LAMR().grid if self._method == "LAMR-100" else 0
         children = self.task.num_children * self.task.num_genes * generations
         return float(children * len(self.lanes) * (ways + looking_ahead)) * self.weight
 
-    def _advances(self, ways: int) -> list[Advance]:
+    def _advances(self, ways: int) -> list[tuple[int, Program]]:
         at_once = LAMR().grid if self._method == "LAMR-100" else ways
         task = self.task.tailored(len(self.lanes) * at_once)
         step = STEP if self._method == "LAMR-100" else self.step
@@ -139,14 +126,13 @@ class BatchJob(Job[R]):
     def _evolve(self, compiled: GetProgram, tick: Tick, states: Any, lanes: Lanes, first: np.ndarray) -> Histories:
         """Whole runs from `states`, whose elite values are `first`."""
         ways = len(first) // len(self.lanes)
-        best = compiled(self._best(ways)) if self.keep_best else None
         found: list[Any] = []
-        for program in self._advances(ways):
+        for generations, program in self._advances(ways):
             states, *histories = compiled(program)(states, lanes)
-            found.append((*histories, best(states) if best else None))
+            found.append((*histories, _best(states) if self.keep_best else None))
             if len(found) > 1:  # fetched one step behind, so that the device never waits for this loop
                 found[-2] = jax.device_get(found[-2])
-            tick(self._work(program.generations, ways))
+            tick(self._work(generations, ways))
         found[-1] = jax.device_get(found[-1])
         elites, log_rates, next_log_rates, bests = zip(*found, strict=True)
         return Histories(
@@ -154,15 +140,20 @@ class BatchJob(Job[R]):
             np.concatenate(elites, axis=1),
             np.concatenate(log_rates, axis=1),
             next_log_rates[-1],
-            np.stack(bests, axis=1) if best else None,
+            np.stack(bests, axis=1) if self.keep_best else None,
         )
 
 
-def advances(method: str, task: Task, lanes: int, generations: int, ways: int = 1, step: int = STEP) -> list[Advance]:
-    """The programs of a whole run, step by step."""
+_best = jax.jit(jax.vmap(lambda state: state.best))  # the best solution of each state, `f[L, d]`
+
+
+def advances(
+    method: str, task: Task, lanes: int, generations: int, ways: int = 1, step: int = STEP
+) -> list[tuple[int, Program]]:
+    """The programs of a whole run, step by step, with how many generations each is."""
     whole, left = divmod(generations, step)
     steps = [step] * whole + [left] * (left > 0)
-    return [Advance(method, task, lanes, ways, generations) for generations in steps]
+    return [(generations, advance(method, task, lanes, ways, generations)) for generations in steps]
 
 
 def batches(

@@ -6,14 +6,45 @@ import platform
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
-from .specs import Program
+from ... import noise
 
 Device = Any  # jax.Device, which type checkers take for a variable
+# Tracing is Python: many threads at it would only keep those that run programs from their turn.
+_TRACING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Program:
+    """`function`, whose first arguments are `fixed`, to be compiled for others of `shapes`; equal ones once.
+
+    Of the others, those at the places `donate` lend their memory to the results.
+    """
+
+    function: Callable
+    fixed: tuple[Any, ...]
+    shapes: tuple[Any, ...]
+    donate: tuple[int, ...] = ()
+
+    def compile(self) -> Callable:
+        with _TRACING:
+            lowered = jax.jit(partial(self.function, *self.fixed), donate_argnums=self.donate).lower(*self.shapes)
+        return lowered.compile()
+
+
+def shape(*sizes: int, dtype: Any = jnp.float32) -> Any:
+    return jax.ShapeDtypeStruct(sizes, dtype)
+
+
+def keys_shape(*lanes: int) -> noise.Key:
+    return noise.Key(shape(*lanes, dtype=jnp.uint32), shape(*lanes, dtype=jnp.uint32))
 
 
 class Programs:

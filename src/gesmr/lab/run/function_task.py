@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,8 @@ from jax import Array, lax
 from ... import noise
 from ..._pytree import pytree, static
 from ...problems.functions import AS_PRINTED, FORMULAS, Function, linear
-from .lanes import NUM_CHILDREN, Lanes, Task, shape
+from .compilation import shape
+from .lanes import NUM_CHILDREN, Lanes, Task
 from .masked import Setting
 from .reading import PAPER_FUNCTIONS, Reading
 from .specs import Spec
@@ -84,23 +85,14 @@ class AnyFunction:
         return lax.select_n(self.index, *(value(x) for value in formulas))
 
 
-class FunctionRun(Spec, Protocol):
+class FunctionRun(Spec):
     """A run on one of the functions."""
 
-    @property
-    def function(self) -> str: ...
-
-    @property
-    def dim(self) -> int: ...
-
-    @property
-    def std(self) -> float: ...
-
-    @property
-    def shifted(self) -> bool: ...
-
-    @property
-    def seed(self) -> int: ...
+    function: str
+    dim: int
+    std: float
+    shifted: bool
+    seed: int
 
 
 def lanes_of(runs: Sequence[FunctionRun], setting: Setting | None = None) -> Lanes:

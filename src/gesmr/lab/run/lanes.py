@@ -5,12 +5,10 @@ everything else (which function, spreads, shifts, seeds, training images, fixed 
 serves many runs, of any length that is a whole number of steps.
 """
 
-import threading
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +20,8 @@ from ... import noise
 from ...controllers import PAPER_NAMES
 from ...evolution import OBJECTIVE, evolve
 from ...ga import GA, State
-from ...oracles import OFMR, with_rate
+from ...oracles import OFMR
+from .compilation import Program, keys_shape, shape
 from .masked import Setting
 from .reading import LAMR_NAME, OFMR_NAME, Reading
 
@@ -76,136 +75,79 @@ class Lanes(NamedTuple):
     setting: Setting | None = None  # f[L] each, of a sweep
 
 
-@dataclass(frozen=True)
-class First:
-    """The evaluated first populations `f[L, N+1, d]`, `f[L, N+1]` of lanes."""
-
-    task: Task
-    lanes: int
-
-    def compile(self) -> Callable:
-        return compile_for(self.function, lanes_shape(self.task, self.lanes))
-
-    def function(self, lanes: Lanes) -> tuple[Array, Array]:
-        def first(own: Any, key: noise.Key) -> tuple[Array, Array]:
-            population, objective = self.task.first(lanes.shared, own, key), self.task.objective(lanes.shared, own)
-            draws = noise.fold_in(key, OBJECTIVE, noise.BEFORE_THE_FIRST_GENERATION)
-            return population, objective(population, draws) if self.task.is_random else objective(population)
-
-        return jax.vmap(first)(lanes.own, lanes.key)
+def first(task: Task, lanes: int) -> Program:
+    """To the evaluated first populations `f[L, N+1, d]`, `f[L, N+1]` of lanes."""
+    return Program(_first, (task,), (lanes_shape(task, lanes),))
 
 
-@dataclass(frozen=True)
-class Enter:
-    """The states in which a method starts from first populations. Those of fixed rates are not yet of one method."""
+def _first(task: Task, lanes: Lanes) -> tuple[Array, Array]:
+    def first(own: Any, key: noise.Key) -> tuple[Array, Array]:
+        population, objective = task.first(lanes.shared, own, key), task.objective(lanes.shared, own)
+        draws = noise.fold_in(key, OBJECTIVE, noise.BEFORE_THE_FIRST_GENERATION)
+        return population, objective(population, draws) if task.is_random else objective(population)
 
-    method: str
-    task: Task
-    lanes: int
-
-    def compile(self) -> Callable:
-        return compile_for(self.function, *_enter_shapes(self.method, self.task, self.lanes))
-
-    def function(self, key: noise.Key, population: Array, fitness: Array, setting: Setting | None) -> State:
-        def enter(key: noise.Key, population: Array, fitness: Array, setting: Setting | None) -> State:
-            key = key if self.method in FIXED_RATES else key_of(self.method, key)
-            return ga_of(self.method, self.task, setting).init(key, population, fitness)
-
-        return jax.vmap(enter)(key, population, fitness, setting)
+    return jax.vmap(first)(lanes.own, lanes.key)
 
 
-@dataclass(frozen=True)
-class Branch:
-    """States of `Fixed` for every way a first state goes on: FMR, 1CMR, OFMR's trials. `[ways · L]`, way by way."""
-
-    methods: tuple[str, ...]
-    task: Task
-    lanes: int
-
-    def compile(self) -> Callable:
-        return compile_for(self.function, state_shape("FMR", self.task, self.lanes))
-
-    @property
-    def ways(self) -> int:
-        return sum(OFMR().grid if method == OFMR_NAME else 1 for method in self.methods)
-
-    def function(self, states: State) -> State:
-        def ways(method: str, state: State) -> State:
-            state = state._replace(key=key_of(method, state.key))
-            if method == OFMR_NAME:
-                return OFMR().trials(state)
-            return jax.tree.map(lambda leaf: leaf[None], with_rate(state, self._log_rate(method)))
-
-        def all_ways(state: State) -> State:
-            branches = [ways(method, state) for method in self.methods]
-            return jax.tree.map(lambda *parts: jnp.concatenate(parts), *branches)
-
-        states = jax.vmap(all_ways, out_axes=1)(states)
-        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), states)
-
-    def _log_rate(self, method: str) -> Array:
-        fixed = self.task.reading.controller(method, self.task.num_children)
-        return fixed.init(noise.key(0), self.task.num_children, self.task.num_genes)
+def enter(methods: tuple[str, ...], task: Task, lanes: int) -> Program:
+    """To the states in which methods start from first populations, `[ways · L]`, way by way: OFMR has its trials."""
+    return Program(_enter, (methods, task), _enter_shapes(methods[0], task, lanes))
 
 
-@dataclass(frozen=True)
-class Settle:
-    """First states with the rate of OFMR's best trial, given the trials' final values `f[grid, L]`."""
+def _enter(
+    methods: tuple[str, ...], task: Task, key: noise.Key, population: Array, fitness: Array, setting: Setting | None
+) -> State:
+    def ways(method: str, key: noise.Key, population: Array, fitness: Array, setting: Setting | None) -> State:
+        state = ga_of(method, task, setting).init(key_of(method, key), population, fitness)
+        return OFMR().trials(state) if method == OFMR_NAME else jax.tree.map(lambda leaf: leaf[None], state)
 
-    task: Task
-    lanes: int
+    def all_ways(*lane: Any) -> State:
+        branches = [ways(method, *lane) for method in methods]
+        return jax.tree.map(lambda *parts: jnp.concatenate(parts), *branches)
 
-    def compile(self) -> Callable:
-        return compile_for(self.function, state_shape("FMR", self.task, self.lanes), shape(OFMR().grid, self.lanes))
-
-    def function(self, states: State, values: Array) -> State:
-        states = states._replace(key=jax.vmap(lambda key: key_of(OFMR_NAME, key))(states.key))
-        return jax.vmap(self.task.reading.ofmr.choose, in_axes=(0, 1))(states, values)
-
-
-@dataclass(frozen=True)
-class Advance:
-    """`generations` more generations of a method. `ways` copies of the lanes follow one another in the states."""
-
-    method: str  # "FMR" for all fixed rates
-    task: Task
-    lanes: int
-    ways: int = 1
-    generations: int = STEP
-
-    def compile(self) -> Callable:
-        states = state_shape(self.method, self.task, self.ways * self.lanes)
-        return compile_for(self.function, states, lanes_shape(self.task, self.lanes, self.method), donate=(0,))
-
-    def function(self, states: State, lanes: Lanes) -> tuple[State, Array, Array, Array]:
-        """The states after, the histories `f[ways · L, generations]` of elite value and mean log rate, and the mean log
-        rate `f[ways · L]` that the next generation would use."""
-        run: Callable = self.task.reading.lamr.evolve if self.method == LAMR_NAME else evolve
-        if self.task.is_random:
-            run = partial(run, keyed=True)  # which looking ahead does not know
-
-        def one(state: State, own: Any, setting: Setting | None) -> tuple[State, Array, Array, Array]:
-            ga = ga_of(self.method, self.task, setting)
-            state, history = run(ga, self.task.objective(lanes.shared, own), state, self.generations)
-            return state, history.elite, history.log_rate, jnp.mean(ga.controller.log_rates(state.controller))
-
-        own = jax.tree.map(lambda leaf: jnp.tile(leaf, (self.ways, *(1,) * (leaf.ndim - 1))), lanes.own)
-        return jax.vmap(one)(states, own, lanes.setting)
+    states = jax.vmap(all_ways, out_axes=1)(key, population, fitness, setting)
+    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), states)
 
 
-@dataclass(frozen=True)
-class Best:
-    """The best solution of each state, `f[L, d]`."""
+def settle(task: Task, lanes: int) -> Program:
+    """To first states with the rate of OFMR's best trial, given the trials' final values `f[grid, L]`."""
+    key, population, fitness, _ = _enter_shapes(OFMR_NAME, task, lanes)
+    return Program(_settle, (task,), (key, population, fitness, shape(OFMR().grid, lanes)))
 
-    method: str
-    task: Task
-    lanes: int
 
-    def compile(self) -> Callable:
-        return compile_for(self.function, state_shape(self.method, self.task, self.lanes))
+def _settle(task: Task, key: noise.Key, population: Array, fitness: Array, values: Array) -> State:
+    def choose(key: noise.Key, population: Array, fitness: Array, values: Array) -> State:
+        state = ga_of(OFMR_NAME, task).init(key_of(OFMR_NAME, key), population, fitness)
+        return task.reading.ofmr.choose(state, values)
 
-    def function(self, states: State) -> Array:
-        return jax.vmap(lambda state: state.best)(states)
+    return jax.vmap(choose, in_axes=(0, 0, 0, 1))(key, population, fitness, values)
+
+
+def advance(method: str, task: Task, lanes: int, ways: int = 1, generations: int = STEP) -> Program:
+    """To `generations` more of a method, "FMR" for all fixed rates; `ways` copies of the lanes follow one another.
+
+    The states after, the histories `f[ways · L, generations]` of elite value and mean log rate, and the mean log rate
+    `f[ways · L]` that the next generation would use.
+    """
+    states = _state_shape(method, task, ways * lanes)
+    shapes = states, lanes_shape(task, lanes, method)
+    return Program(_advance, (method, task, ways, generations), shapes, donate=(0,))
+
+
+def _advance(
+    method: str, task: Task, ways: int, generations: int, states: State, lanes: Lanes
+) -> tuple[State, Array, Array, Array]:
+    run: Callable = task.reading.lamr.evolve if method == LAMR_NAME else evolve
+    if task.is_random:
+        run = partial(run, keyed=True)  # which looking ahead does not know
+
+    def one(state: State, own: Any, setting: Setting | None) -> tuple[State, Array, Array, Array]:
+        ga = ga_of(method, task, setting)
+        state, history = run(ga, task.objective(lanes.shared, own), state, generations)
+        return state, history.elite, history.log_rate, jnp.mean(ga.controller.log_rates(state.controller))
+
+    own = jax.tree.map(lambda leaf: jnp.tile(leaf, (ways, *(1,) * (leaf.ndim - 1))), lanes.own)
+    return jax.vmap(one)(states, own, lanes.setting)
 
 
 def ga_of(method: str, task: Task, setting: Setting | None = None) -> GA:
@@ -219,31 +161,13 @@ def key_of(method: str, key: noise.Key) -> noise.Key:
     return key if method == SWEEP else noise.fold_in(key, _METHOD, zlib.crc32(method.encode()))
 
 
-# Tracing is Python: many threads at it would only keep those that run programs from their turn.
-_TRACING = threading.Lock()
-
-
-def compile_for(function: Callable, *shapes: Any, donate: tuple[int, ...] = ()) -> Callable:
-    """`function` compiled for arguments of these shapes; those in `donate` lend their memory to the results."""
-    with _TRACING:
-        lowered = jax.jit(function, donate_argnums=donate).lower(*shapes)
-    return lowered.compile()
-
-
-def shape(*sizes: int, dtype: Any = jnp.float32) -> Any:
-    return jax.ShapeDtypeStruct(sizes, dtype)
-
-
-def keys_shape(lanes: int) -> noise.Key:
-    return noise.Key(shape(lanes, dtype=jnp.uint32), shape(lanes, dtype=jnp.uint32))
-
-
 def lanes_shape(task: Task, lanes: int, method: str = "") -> Lanes:
     return Lanes(*task.shapes(lanes), keys_shape(lanes), _setting_shape(method, lanes))
 
 
-def state_shape(method: str, task: Task, lanes: int) -> Any:
-    return jax.eval_shape(Enter(method, task, lanes).function, *_enter_shapes(method, task, lanes))
+@cache
+def _state_shape(method: str, task: Task, lanes: int) -> Any:
+    return jax.eval_shape(partial(_enter, (method,), task), *_enter_shapes(method, task, lanes))
 
 
 def _enter_shapes(method: str, task: Task, lanes: int) -> tuple[Any, ...]:

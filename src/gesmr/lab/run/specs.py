@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from ... import _checks
+from .compilation import Program
 from .reading import Reading
 
 
@@ -34,13 +35,7 @@ def content_hash(data: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class Program(Hashable, Protocol):
-    """Something to compile, named by its fields: equal programs are compiled once."""
-
-    def compile(self) -> Callable: ...
-
-
-GetProgram = Callable[[Any], Callable]  # a program to its compiled form, waiting for it if need be
+GetProgram = Callable[[Program], Callable]  # a program to its compiled form, waiting for it if need be
 Tick = Callable[[float], None]  # called with the work done since the last call
 
 

@@ -1,25 +1,27 @@
 """Runs of GESMR that differ in their hyperparameters, side by side: what the studies of these compute."""
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
 
 import jax.numpy as jnp
 import numpy as np
 
 from .batch import BatchJob, Run
 from .function_task import FunctionRun, FunctionTask, lanes_of, most_lanes
+from .lanes import SWEEP
 from .masked import Setting
 from .specs import GetProgram, Tick, grouped, parts
 
 
-class SweptRun(FunctionRun, Run, Protocol):
-    """A run of GESMR with a setting of its own; its method is `SWEEP`."""
+class SweptRun(FunctionRun, Run):
+    """A run of GESMR with a setting of its own."""
+
+    method = SWEEP
+    num_children: int
 
     @property
-    def num_children(self) -> int: ...
-
-    @property
+    @abstractmethod
     def setting(self) -> Setting: ...
 
 

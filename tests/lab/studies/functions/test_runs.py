@@ -21,7 +21,7 @@ from gesmr.lab.run import runner
 from gesmr.lab.run.batch import Histories
 from gesmr.lab.run.compilation import Programs
 from gesmr.lab.run.function_task import FunctionTask, Place, function_lanes
-from gesmr.lab.run.lanes import FIXED_RATES, METHODS, First
+from gesmr.lab.run.lanes import FIXED_RATES, METHODS, first
 from gesmr.lab.run.reading import LateUCB, Reading
 from gesmr.lab.run.store import Store
 from gesmr.lab.show.view import Options
@@ -116,7 +116,7 @@ def test_groups_hold_every_specification_once(memory):
 
 def test_few_programs_serve_the_whole_study():
     groups = STUDY.jobs(STUDY.specs(Selection("quick")), 10**12)
-    advancing = {p for group in groups for p in group.programs if type(p).__name__ == "Advance"}
+    advancing = {p for group in groups for p in group.programs if p.function.__name__ == "_advance"}
     assert len(groups) == 6 * 3 * 9 + 3
     assert len(advancing) == 3 * 10  # per dimension: eight methods, the fixed rates at once, OFMR's last run
 
@@ -221,10 +221,10 @@ def test_shifted_runs_have_their_optimum_at_a_draw_of_the_initial_distribution(p
 def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
     stds, seeds = zip(*PAIRS, strict=True)
     together = function_lanes("ackley", 3, stds, seeds, False)
-    whole, _ = programs(First(FunctionTask(3), 4))(together)
+    whole, _ = programs(first(FunctionTask(3), 4))(together)
     batch = job_of("ackley", 3, False, 10, ("GESMR",), PAIRS).run(programs, lambda work: None)
     for i, (std, seed) in enumerate(PAIRS):
-        alone, _ = programs(First(FunctionTask(3), 1))(function_lanes("ackley", 3, [std], [seed], False))
+        alone, _ = programs(first(FunctionTask(3), 1))(function_lanes("ackley", 3, [std], [seed], False))
         np.testing.assert_array_equal(alone[0], whole[i])
         single = job_of("ackley", 3, False, 10, ("GESMR",), ((std, seed),)).run(programs, lambda work: None)
         np.testing.assert_allclose(single["elite"][0], batch["elite"][i], rtol=1e-5)
@@ -234,9 +234,9 @@ def test_neither_grouping_nor_batch_size_changes_a_draw(programs):
 def test_all_methods_share_first_populations(programs):
     for methods in (("GESMR",), ("SAMR",), ("OFMR", "FMR")):
         group = job_of("linear", 2, False, 1, methods, PAIRS[:2])
-        assert First(FunctionTask(2, reading=group.task.reading), 2) in group.programs
+        assert first(FunctionTask(2, reading=group.task.reading), 2) in group.programs
     lanes = function_lanes("linear", 2, [1, 1], [0, 1], False)
-    assert np.unique(np.asarray(programs(First(FunctionTask(2), 2))(lanes)[0])).size > 400
+    assert np.unique(np.asarray(programs(first(FunctionTask(2), 2))(lanes)[0])).size > 400
 
 
 def test_histories_are_thinned_and_averages_are_not():

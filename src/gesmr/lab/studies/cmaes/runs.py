@@ -15,9 +15,10 @@ import jax
 import numpy as np
 
 from ...run.batch import advances
-from ...run.function_task import FunctionTask, function_lanes, lanes_of
-from ...run.lanes import NUM_CHILDREN, STEP, Advance, Enter, First
-from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick, grouped
+from ...run.compilation import Program
+from ...run.function_task import FunctionRun, FunctionTask, function_lanes, lanes_of
+from ...run.lanes import NUM_CHILDREN, STEP, advance, enter, first
+from ...run.specs import GetProgram, Job, Selection, Study, Tick, grouped
 from .pycma import (
     EIGH_MATRICES,
     POPULATION,
@@ -45,7 +46,7 @@ REVISION = 2  # raised when the same specification would give other random draws
 
 
 @dataclass(frozen=True)
-class Duel:
+class Duel(FunctionRun):
     """GESMR, CMA-ES and separable CMA-ES from one start, one after the other."""
 
     kind: ClassVar[str] = "duel"
@@ -148,15 +149,12 @@ class DuelJob(Job[Duel]):
 
     @property
     def programs(self) -> list[Program]:
-        return [First(self._task, 1), Enter("GESMR", self._task, 1), *dict.fromkeys(self._advances)]
+        task = FunctionTask(self.one.dim)
+        return [first(task, 1), enter(("GESMR",), task, 1), *dict.fromkeys(program for _, program in self._advances)]
 
     @property
-    def _advances(self) -> list[Advance]:
-        return advances("GESMR", self._task, 1, self.one.gesmr_generations)
-
-    @property
-    def _task(self) -> FunctionTask:
-        return FunctionTask(self.one.dim)
+    def _advances(self) -> list[tuple[int, Program]]:
+        return advances("GESMR", FunctionTask(self.one.dim), 1, self.one.gesmr_generations)
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`generation`, `evaluations`, `seconds` and `best` [S, methods, POINTS + 1], padded with −1 and NaN;
@@ -181,15 +179,15 @@ class DuelJob(Job[Duel]):
     def _gesmr(self, compiled: GetProgram, spec: Duel) -> tuple[Trace, np.ndarray, np.ndarray]:
         """A run of GESMR, with the first member of its first population and the shift, f[d]."""
         data = jax.block_until_ready(lanes_of([spec]))
-        first, enter = compiled(First(self._task, 1)), compiled(Enter("GESMR", self._task, 1))
-        advances = [(program.generations, compiled(program)) for program in self._advances]
+        first, enter = map(compiled, self.programs[:2])
+        advances = [(generations, compiled(program)) for generations, program in self._advances]
         done, clock = [0], [0.0]
         begin = time.perf_counter()
         population, fitness = first(data)
         start = np.asarray(population[0, 0])
         states, best = enter(data.key, population, fitness, None), [np.min(fitness, axis=1)]
-        for generations, advance in advances:
-            states, elite, *_ = advance(states, data)
+        for generations, go_on in advances:
+            states, elite, *_ = go_on(states, data)
             best.append(np.asarray(elite[0]))
             done.append(done[-1] + generations)
             clock.append(time.perf_counter() - begin)
@@ -253,7 +251,8 @@ class CostJob(Job[Cost]):
         if self.one.method != "GESMR":
             return []
         task = FunctionTask(self.one.dim)
-        return [First(task, 1), Enter("GESMR", task, 1), Advance("GESMR", task, 1, generations=self.one.generations)]
+        advanced = advance("GESMR", task, 1, generations=self.one.generations)
+        return [first(task, 1), enter(("GESMR",), task, 1), advanced]
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`seconds` per generation `f[1, turns]` and `bytes f[1]` at the peak; NaN if there is not enough memory."""

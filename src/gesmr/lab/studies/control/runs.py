@@ -4,7 +4,7 @@ A run's five episodes stay the same, and policies take the action they prefer. T
 has fresh episodes at every evaluation (github.com/akarshkumar0101/evolved-neuroevolution): `fresh` runs, beside ours.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,10 +15,11 @@ from jax import Array
 from .... import noise
 from ....problems.control import EPISODES, TASKS, Control, get
 from ....problems.networks import UNIFORM, Policy
-from ...run.batch import BatchJob, batches, populations_of
-from ...run.lanes import FIXED_RATES, METHODS, NUM_CHILDREN, ORACLES, Lanes, Task, compile_for, shape
+from ...run.batch import BatchJob, Run, batches, populations_of
+from ...run.compilation import Program, keys_shape, shape
+from ...run.lanes import FIXED_RATES, METHODS, NUM_CHILDREN, ORACLES, Lanes, Task
 from ...run.reading import Reading
-from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
+from ...run.specs import GetProgram, Job, Selection, Study, Tick
 
 GENERATIONS, SEEDS = 100, 5
 HELD_OUT = 100  # episodes, the same for all runs of a task
@@ -27,7 +28,7 @@ _POPULATIONS_ON_A_CPU = 10  # at once: a minute or two of the longest task
 
 
 @dataclass(frozen=True)
-class ControlRun:
+class ControlRun(Run):
     """One run of one method on one task. Runs of a seed share their first population and their episodes.
 
     In `fresh` runs actions are sampled, where there are a few to choose from, and every candidate has episodes of its
@@ -120,8 +121,7 @@ class ControlTask(Task):
         return Policy(TASKS[self.name].observations, TASKS[self.name].outputs).num_genes
 
     def shapes(self, lanes: int) -> tuple[None, noise.Key]:
-        words = shape(lanes, dtype=np.uint32)
-        return None, noise.Key(words, words)
+        return None, keys_shape(lanes)
 
     def first(self, shared: None, own: noise.Key, key: noise.Key) -> Array:
         return self.objective(shared, own).init(key, self.num_children + 1)
@@ -136,17 +136,9 @@ def control_lanes(seeds: Sequence[int]) -> Lanes:
     return Lanes(None, noise.fold_in(base, seed, 1), noise.fold_in(base, seed))
 
 
-@dataclass(frozen=True)
-class HeldOut:
+def held_out(task: ControlTask, policy: Array) -> Array:
     """The returns of a policy on episodes that no run has seen, `f[HELD_OUT]`; actions as the task has them."""
-
-    task: ControlTask
-
-    def compile(self) -> Callable:
-        return compile_for(self.function, shape(self.task.num_genes))
-
-    def function(self, policy: Array) -> Array:
-        return get(self.task.name, sample=self.task.sample).held_out(HELD_OUT).returns(policy)
+    return get(task.name, sample=task.sample).held_out(HELD_OUT).returns(policy)
 
 
 @dataclass(frozen=True)
@@ -172,7 +164,11 @@ class ControlJob(BatchJob[ControlRun]):
 
     @property
     def programs(self) -> list[Program]:
-        return [*super().programs, HeldOut(self.task)]
+        return [*super().programs, self._held_out]
+
+    @property
+    def _held_out(self) -> Program:
+        return Program(held_out, (self.task,), (shape(self.task.num_genes),))
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """Returns, not values: `elite f[R, T]` over the run's own episodes, and of the best policy on others.
@@ -182,7 +178,7 @@ class ControlJob(BatchJob[ControlRun]):
         histories = self.evolve(compiled, tick, control_lanes([run.seed for run in self.lanes]))
         assert histories.best is not None
         best = histories.best[:, -1]
-        held_out = compiled(HeldOut(self.task))
+        held_out = compiled(self._held_out)
         return {
             "elite": -histories.elite.astype(np.float32),
             "log_rate": histories.log_rate.astype(np.float32),

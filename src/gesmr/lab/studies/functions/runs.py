@@ -9,10 +9,12 @@ import jax
 import numpy as np
 
 from ...run.batch import BatchJob, Histories, batches, populations_of
-from ...run.function_task import FunctionTask, function_lanes, lanes_of
-from ...run.lanes import METHODS, NUM_CHILDREN, STEP, Advance, Enter, First
+from ...run.batch import Run as BatchRun
+from ...run.compilation import Program
+from ...run.function_task import FunctionRun, FunctionTask, function_lanes, lanes_of
+from ...run.lanes import METHODS, NUM_CHILDREN, STEP, advance, enter, first
 from ...run.reading import PAPER_FUNCTIONS, Reading
-from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
+from ...run.specs import GetProgram, Job, Selection, Study, Tick
 
 GENERATIONS = {2: 100, 30: 300, 100: 1000, 1000: 2500}  # T of each dimension
 LINEAR_GENERATIONS = 100
@@ -22,7 +24,7 @@ POINTS = 500  # of a history that are kept
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(FunctionRun, BatchRun):
     """One run of one method from one first population."""
 
     kind: ClassVar[str] = "run"
@@ -166,8 +168,8 @@ class CostJob(Job[Cost]):
     @property
     def programs(self) -> list[Program]:
         task, count = FunctionTask(self.one.dim, reading=Reading.PRINT), self.one.runs  # the programs of the study
-        per_method = [(Enter(method, task, count), Advance(method, task, count)) for method in ("FMR", "GESMR")]
-        return [First(task, count), *(program for pair in per_method for program in pair)]
+        per_method = [(enter((method,), task, count), advance(method, task, count)) for method in ("FMR", "GESMR")]
+        return [first(task, count), *(program for pair in per_method for program in pair)]
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`seconds f[1, repeats, 2]` per generation, fixed rate and GESMR."""
@@ -177,9 +179,9 @@ class CostJob(Job[Cost]):
         states = [enter(data.key, population, fitness, None) for enter in (enter_fixed, enter_gesmr)]
         seconds = np.zeros((1, self.one.repeats + 1, 2))
         for repeat in range(self.one.repeats + 1):
-            for i, advance in enumerate((fixed, gesmr)):
+            for i, go_on in enumerate((fixed, gesmr)):
                 start = time.perf_counter()
-                states[i], *_ = jax.block_until_ready(advance(states[i], data))
+                states[i], *_ = jax.block_until_ready(go_on(states[i], data))
                 seconds[0, repeat, i] = (time.perf_counter() - start) / STEP
                 tick(self._genes_of_a_turn)
         return {"seconds": seconds[:, 1:]}  # without the first turn, which warms up

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...run.lanes import SWEEP
 from ...run.masked import PAPER, Setting
 from ...run.specs import Job, Selection, Study
-from ...run.sweep import sweep_jobs
+from ...run.sweep import SweptRun, sweep_jobs
 from ..functions.runs import STDS
 
 FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
@@ -29,10 +28,11 @@ def divisors(n: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class GroupsRun:
+class GroupsRun(SweptRun):
     """One run of GESMR with K groups."""
 
     kind: ClassVar[str] = "groups"
+    shifted = False
     function: str
     num_children: int
     groups: int
@@ -41,14 +41,6 @@ class GroupsRun:
     dim: int = DIM
     generations: int = GENERATIONS
     revision: int = REVISION
-
-    @property
-    def method(self) -> str:
-        return SWEEP
-
-    @property
-    def shifted(self) -> bool:
-        return False
 
     @property
     def setting(self) -> Setting:

@@ -9,7 +9,7 @@ images: `AUTHORS`, which `paper` runs beside ours.
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -23,10 +23,11 @@ from .... import _checks, noise
 from ....problems import datasets
 from ....problems.images import Images, Scores, problem_of
 from ....problems.networks import INITIALISATIONS, NORMAL, SEEN, STANDARDISED, UNIFORM, UNIT, ConvNet
-from ...run.batch import BatchJob, batches, populations_of
-from ...run.lanes import METHODS, NUM_CHILDREN, ORACLES, STEP, Lanes, Task, compile_for, shape
+from ...run.batch import BatchJob, Run, batches, populations_of
+from ...run.compilation import Program, shape
+from ...run.lanes import METHODS, NUM_CHILDREN, ORACLES, STEP, Lanes, Task
 from ...run.reading import Reading
-from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
+from ...run.specs import GetProgram, Job, Selection, Study, Tick
 from ..functions.runs import kept_generations
 
 SETS = tuple(datasets.SOURCES)
@@ -42,7 +43,7 @@ REVISION = 2  # raised when the same specification would give other random draws
 
 
 @dataclass(frozen=True)
-class ImagesRun:
+class ImagesRun(Run):
     """One run of one method on the training images of its seed."""
 
     kind: ClassVar[str] = "images"
@@ -147,18 +148,9 @@ def _data_shape(number: int, *lanes: int) -> Data:
     return Data(shape(*lanes, SEEN, SEEN, number), shape(*lanes, number, dtype=jnp.int32))
 
 
-@dataclass(frozen=True)
-class Score:
+def score(networks: Array, data: Data) -> Scores:
     """Loss and accuracy `f[N]` of N networks on images that are not trained on."""
-
-    networks: int
-    images: int
-
-    def compile(self) -> Callable:
-        return compile_for(self.function, shape(self.networks, ConvNet().num_genes), _data_shape(self.images))
-
-    def function(self, networks: Array, data: Data) -> Scores:
-        return Images(*data).scores(networks)
+    return Images(*data).scores(networks)
 
 
 @dataclass(frozen=True)
@@ -188,9 +180,10 @@ class ImagesJob(BatchJob[ImagesRun]):
         return [*super().programs, self._score]
 
     @property
-    def _score(self) -> Score:
-        steps = -(-self.one.generations // STEP)
-        return Score(len(self.specs) * steps, len(_data(self.one.dataset, "test").labels))
+    def _score(self) -> Program:
+        networks = len(self.specs) * -(-self.one.generations // STEP)
+        images = len(_data(self.one.dataset, "test").labels)
+        return Program(score, (), (shape(networks, self.task.num_genes), _data_shape(images)))
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """The history, thinned, and the best network's loss and accuracy on the test set after every step."""
@@ -202,7 +195,8 @@ class ImagesJob(BatchJob[ImagesRun]):
         calls = 1 if run.method == "LAMR-100" else STEP // self.step  # that make up a step
         at_ends = np.concatenate([found.best[:, calls - 1 : -1 : calls], found.best[:, -1:]], axis=1)
         steps, networks = at_ends.shape[1], at_ends.reshape(-1, self.task.num_genes)
-        scores = compiled(self._score)(networks, _test_data(run.dataset, run.pixels))
+        test = problem_of(_data(run.dataset, "test"), pixels=run.pixels)
+        scores = compiled(self._score)(networks, Data(test.images, test.labels))
         kept = kept_generations(run.generations) - 1
         return {
             "elite": found.elite[:, kept].astype(np.float32),
@@ -220,22 +214,12 @@ def _keys(seeds: Array) -> noise.Key:
     return noise.fold_in(noise.key(2022), seeds)
 
 
-_LOADING = threading.Lock()
+_LOADING, _load = threading.Lock(), cache(datasets.load)
 
 
 def _data(dataset: str, part: str) -> datasets.Labelled:
     with _LOADING:  # jobs run in threads: one reads, the others wait for it
-        return _loaded(dataset, part)
-
-
-@cache
-def _loaded(dataset: str, part: str) -> datasets.Labelled:
-    return datasets.load(dataset, part)
-
-
-def _test_data(dataset: str, pixels: str) -> Data:
-    problem = problem_of(_data(dataset, "test"), pixels=pixels)
-    return Data(problem.images, problem.labels)
+        return _load(dataset, part)
 
 
 def _training_data(dataset: str, number: int, keys: Any, pixels: str) -> Data:

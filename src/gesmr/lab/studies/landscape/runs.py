@@ -1,6 +1,6 @@
 """What mutation does to the six functions (the paper's figures of σ against Δ): mean, minimum and maximum of Δ."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -15,10 +15,10 @@ from ....analysis import Bins, Curves, Density
 from ....analysis.curves import stream
 from ....analysis.samples import lane_deltas
 from ....problems.functions import Function
+from ...run.compilation import Program, keys_shape, shape
 from ...run.function_task import AnyFunction
-from ...run.lanes import compile_for, keys_shape, shape
 from ...run.reading import PAPER_FUNCTIONS
-from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
+from ...run.specs import GetProgram, Job, Selection, Study, Tick
 from ..functions.runs import GENERATIONS
 
 # Points for each rate, every one with two groups: 10⁵ changes in a quick panel, 10⁶ where they are cheap; 4.9 · 10⁶.
@@ -66,20 +66,10 @@ class LandscapeStudy(Study[Panel]):
         return [PanelJob((panel,), _lanes(panel, memory)) for panel in sorted(specs, key=lambda panel: -panel.dim)]
 
 
-@dataclass(frozen=True)
-class Changes:
+def changes(dim: int, group: int, std: Array, index: Array, keys: noise.Key, rates: Array) -> Array:
     """Changes `f[L, 2, q]` of a function, by its index in PAPER_FUNCTIONS, for keys `u32[L]` and rates `f[L]`."""
-
-    dim: int
-    group: int
-    lanes: int
-
-    def compile(self) -> Callable:
-        return compile_for(self.function, shape(), shape(dtype=jnp.int32), keys_shape(self.lanes), shape(self.lanes))
-
-    def function(self, std: Array, index: Array, keys: noise.Key, rates: Array) -> Array:
-        draw_point = partial(Function("sphere", self.dim, std).init, dtype=jnp.float32)
-        return lane_deltas(AnyFunction(index, np.float32(0)), draw_point, self.group, keys, rates)
+    draw_point = partial(Function("sphere", dim, std).init, dtype=jnp.float32)
+    return lane_deltas(AnyFunction(index, np.float32(0)), draw_point, group, keys, rates)
 
 
 @dataclass(frozen=True)
@@ -96,7 +86,8 @@ class PanelJob(Job[Panel]):
 
     @property
     def programs(self) -> list[Program]:
-        return [Changes(self.one.dim, self.one.group, self.lanes)]
+        shapes = shape(), shape(dtype=jnp.int32), keys_shape(self.lanes), shape(self.lanes)
+        return [Program(changes, (self.one.dim, self.one.group), shapes)]
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         panel = self.one
@@ -107,8 +98,7 @@ class PanelJob(Job[Panel]):
         def lanes_done(lanes: int) -> None:
             tick(self._genes(lanes))
 
-        curves = stream(step, key, panel.rates, panel.points, panel.group, self.lanes, BINS, lanes_done)
-        return to_arrays(curves)
+        return to_arrays(stream(step, key, panel.rates, panel.points, panel.group, self.lanes, BINS, lanes_done))
 
     def _genes(self, lanes: int) -> int:
         return lanes * 2 * self.one.group * self.one.dim

@@ -1,6 +1,6 @@
 """Mutations of one point of a function in the plane at nine rates (the paper's figure of 2-D Ackley)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,10 +10,10 @@ import numpy as np
 from jax import Array
 
 from .... import noise
+from ...run.compilation import Program, keys_shape, shape
 from ...run.function_task import AnyFunction
-from ...run.lanes import compile_for, keys_shape, shape
 from ...run.reading import PAPER_FUNCTIONS
-from ...run.specs import GetProgram, Job, Program, Selection, Study, Tick
+from ...run.specs import GetProgram, Job, Selection, Study, Tick
 
 SAMPLES = {"quick": 2_000, "paper": 20_000}  # for each rate
 REVISION = 1  # raised when the same specification would give other random draws
@@ -45,25 +45,15 @@ class MutationsStudy(Study[Mutations]):
         return [MutationsJob((spec,)) for spec in specs]
 
 
-@dataclass(frozen=True)
-class Mutate:
+def mutate(samples: int, index: Array, point: Array, rates: Array, keys: noise.Key) -> tuple[Array, Array]:
     """Mutants `f[R, M, d]` of a point `f[d]` at rates `f[R]`, and what they change `f[R, M]`; keys `u32[R]`."""
 
-    dim: int
-    num_rates: int
-    samples: int
+    def at_rate(rate: Array, key: noise.Key) -> Array:
+        return point + rate * noise.normal(noise.bits(noise.fold_in(key, jnp.arange(samples)), len(point)))
 
-    def compile(self) -> Callable:
-        shapes = shape(dtype=jnp.int32), shape(self.dim), shape(self.num_rates), keys_shape(self.num_rates)
-        return compile_for(self.function, *shapes)
-
-    def function(self, index: Array, point: Array, rates: Array, keys: noise.Key) -> tuple[Array, Array]:
-        def at_rate(rate: Array, key: noise.Key) -> Array:
-            return point + rate * noise.normal(noise.bits(noise.fold_in(key, jnp.arange(self.samples)), self.dim))
-
-        mutants = jax.vmap(at_rate)(rates, keys)
-        values = AnyFunction(index, np.float32(0))(jnp.concatenate([point[None], mutants.reshape(-1, self.dim)]))
-        return mutants, (values[1:] - values[0]).reshape(self.num_rates, self.samples)
+    mutants = jax.vmap(at_rate)(rates, keys)
+    values = AnyFunction(index, np.float32(0))(jnp.concatenate([point[None], mutants.reshape(-1, len(point))]))
+    return mutants, (values[1:] - values[0]).reshape(len(rates), samples)
 
 
 @dataclass(frozen=True)
@@ -78,16 +68,17 @@ class MutationsJob(Job[Mutations]):
 
     @property
     def programs(self) -> list[Program]:
-        return [Mutate(len(self.one.point), len(self.one.rates), self.one.samples)]
+        rates = len(self.one.rates)
+        shapes = shape(dtype=jnp.int32), shape(len(self.one.point)), shape(rates), keys_shape(rates)
+        return [Program(mutate, (self.one.samples,), shapes)]
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`mutants f32[1, R, shown, d]` and `changes f32[1, R, samples]`."""
         spec = self.one
         index = PAPER_FUNCTIONS.index(spec.function)
         keys = noise.fold_in(noise.fold_in(noise.key(2022), index), np.arange(len(spec.rates), dtype=np.uint32), 1)
-        mutate = compiled(self.programs[0])
         point, rates = np.array(spec.point, np.float32), np.array(spec.rates, np.float32)
-        mutants, changes = mutate(np.int32(index), point, rates, keys)
+        mutants, changes = compiled(self.programs[0])(np.int32(index), point, rates, keys)
         tick(self.work)
         return {"mutants": np.asarray(mutants)[None, :, : spec.shown], "changes": np.asarray(changes)[None]}
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...run.function_task import WITH_OPTIMUM as FUNCTIONS
-from ...run.lanes import NUM_CHILDREN, SWEEP
+from ...run.lanes import NUM_CHILDREN
 from ...run.masked import PAPER, Setting
 from ...run.specs import Job, Selection, Study
-from ...run.sweep import sweep_jobs
+from ...run.sweep import SweptRun, sweep_jobs
 from ..functions.runs import GENERATIONS, STDS
 
 DIMS = (30, 100)
@@ -33,7 +33,7 @@ SETTINGS = tuple(
 
 
 @dataclass(frozen=True)
-class SensitivityRun:
+class SensitivityRun(SweptRun):
     """One run of GESMR with one setting."""
 
     kind: ClassVar[str] = "sensitivity"
@@ -49,10 +49,6 @@ class SensitivityRun:
     generations: int
     num_children: int = NUM_CHILDREN
     revision: int = REVISION
-
-    @property
-    def method(self) -> str:
-        return SWEEP
 
     @property
     def setting(self) -> Setting:

@@ -23,9 +23,10 @@ from ....controllers import controller
 from ....evolution import evolve
 from ....ga import GA, State
 from ....problems.functions import FORMULAS, Function
+from ...run.compilation import Program, keys_shape, shape
 from ...run.function_task import WITH_OPTIMUM as FUNCTIONS
-from ...run.lanes import NUM_CHILDREN, compile_for, shape
-from ...run.specs import GetProgram, Job, Program, Selection, Spec, Study, Tick, as_json, content_hash, grouped
+from ...run.lanes import NUM_CHILDREN
+from ...run.specs import GetProgram, Job, Selection, Spec, Study, Tick, as_json, content_hash, grouped
 from ..functions.runs import GENERATIONS as DIMS
 
 COUNTS = (2, 3, 5, 10, 30, 100, 1000, 10_000)  # q
@@ -106,17 +107,20 @@ class MinimumJob(Job[Minimum]):
 
     @property
     def programs(self) -> list[Program]:
-        return [Minima(self.one.q, self.one.samples)]
+        return [Program(_minima, (self.one.q, self.one.samples), (keys_shape(), shape()))]
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`mean`, `mean_error f[n]`."""
         estimates = []
         for spec in self.specs:
-            minima = compiled(Minima(spec.q, spec.samples))(_key(spec), np.float32(spec.sigma))
-            estimates.append(estimate(minima))
+            estimates.append(estimate(compiled(self.programs[0])(_key(spec), np.float32(spec.sigma))))
             tick(spec.q * spec.samples)
         mean, error = np.array(estimates).T
         return {"mean": mean, "mean_error": error}
+
+
+def _minima(q: int, samples: int, key: noise.Key, sigma: Array) -> Array:
+    return simulated_minima(key, q, samples, sigma)
 
 
 @dataclass(frozen=True)
@@ -133,15 +137,10 @@ class PointJob(Job[Point]):
 
     @property
     def programs(self) -> list[Program]:
-        return [self._elites, self._objectives]
-
-    @property
-    def _elites(self) -> "Elites":
-        return Elites(self.one.dim, max(spec.generation for spec in self.specs))
-
-    @property
-    def _objectives(self) -> "Objectives":
-        return Objectives(self.one.dim, self.one.q, self.one.samples, self.one.per_decade)
+        one, index = self.one, shape(dtype=jnp.int32)
+        run = Program(elites, (one.dim, max(spec.generation for spec in self.specs)), (index,))
+        shapes = index, shape(one.dim, dtype=np.float64), keys_shape()
+        return [run, _InDouble(measure, (one.q, one.samples, one.per_decade), shapes)]
 
     def _work(self, spec: Point) -> float:
         return float(spec.samples * spec.q * spec.dim * len(ratios(spec.per_decade)))
@@ -149,10 +148,11 @@ class PointJob(Job[Point]):
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """Fields of `Local` and `Moments` for each point, and the rates `sigma f[n, S]`."""
         function = np.int32(FUNCTIONS.index(self.one.function))
-        elites = np.asarray(compiled(self._elites)(function), np.float64)
+        elites, measure = map(compiled, self.programs)
+        points = np.asarray(elites(function), np.float64)
         found = []
         for spec in self.specs:
-            local, sigma, moments = compiled(self._objectives)(function, elites[spec.generation], _key(spec))
+            local, sigma, moments = measure(function, points[spec.generation], _key(spec))
             found.append({**local._asdict(), "sigma": sigma, **moments._asdict()})
             tick(self._work(spec))
         return {name: np.stack([one[name] for one in found]) for name in found[0]}
@@ -203,81 +203,54 @@ def objectives(
     return Moments(slope, slope_error, mean, mean_error)
 
 
-@dataclass(frozen=True)
-class Minima:
-    q: int
-    samples: int
-
-    def compile(self) -> Callable:
-        return compile_for(self.function, _KEY, shape())
-
-    def function(self, key: noise.Key, sigma: Array) -> Array:
-        return simulated_minima(key, self.q, self.samples, sigma)
-
-
 def _value(function: Array, x: Array) -> Array:
     """Values `f[...]` of `x f[..., d]` under the function of that number, which is data: one program serves all."""
     return lax.switch(function, [FORMULAS[name].value for name in FUNCTIONS], x)
 
 
-@dataclass(frozen=True)
-class Elites:
+def elites(dim: int, generations: int, function: Array) -> Array:
     """The best solution after 0, 1, … `generations` generations of GESMR, `f32[generations + 1, d]`, in one run.
 
     The run starts from the first population that seed 0 has in the function study at std = 1.
     """
-
-    dim: int
-    generations: int
-
-    def compile(self) -> Callable:
-        return compile_for(self.elites, _INDEX)
-
-    def elites(self, function: Array) -> Array:
-        problem = Partial(_value, function)
-        ga = GA(controller("GESMR", NUM_CHILDREN), NUM_CHILDREN)
-        key = noise.fold_in(noise.key(2022), 0)
-        population = Function("sphere", self.dim).init(key, NUM_CHILDREN + 1, jnp.float32)
-        start = ga.init(key, population, problem(population))
-        _, history = evolve(ga, problem, start, self.generations, record=_best)
-        return jnp.concatenate([start.best[None], history.extra])
+    problem = Partial(_value, function)
+    ga = GA(controller("GESMR", NUM_CHILDREN), NUM_CHILDREN)
+    key = noise.fold_in(noise.key(2022), 0)
+    population = Function("sphere", dim).init(key, NUM_CHILDREN + 1, jnp.float32)
+    start = ga.init(key, population, problem(population))
+    _, history = evolve(ga, problem, start, generations, record=_best)
+    return jnp.concatenate([start.best[None], history.extra])
 
 
 def _best(state: State) -> Array:
     return state.best
 
 
-@dataclass(frozen=True)
-class Objectives:
-    """`Local`, rates and `Moments` at a point `f64[d]`: compiled and run in double precision, whatever the setting.
+class _InDouble(Program):
+    """Compiled and run in double precision, whatever the setting.
 
     The setting is a thread's own, so threads that compute in single precision meanwhile are not disturbed.
     """
 
-    dim: int
-    q: int
-    samples: int
-    per_decade: int
-
     def compile(self) -> Callable:
         with jax.enable_x64(True):
-            compiled = compile_for(self.measure, _INDEX, shape(self.dim, dtype=jnp.float64), _KEY)
+            compiled = super().compile()
 
-        def run(*arguments: Any) -> tuple[Local, np.ndarray, Moments]:
+        def run(*arguments: Any) -> Any:
             with jax.enable_x64(True):
                 return jax.device_get(compiled(*arguments))
 
         return run
 
-    def measure(self, function: Array, x: Array, key: noise.Key) -> tuple[Local, Array, Moments]:
-        problem = Partial(_value, function)
-        near = local(problem, x)
-        sigma = near.sigma_h * ratios(self.per_decade)
-        return near, sigma, objectives(problem, x, near.gradient, sigma, key, self.q, self.samples)
 
-
-_INDEX = shape(dtype=jnp.int32)
-_KEY = noise.Key(shape(dtype=jnp.uint32), shape(dtype=jnp.uint32))
+def measure(
+    q: int, samples: int, per_decade: int, function: Array, x: Array, key: noise.Key
+) -> tuple[Local, Array, Moments]:
+    """`Local`, rates and `Moments` at a point `f64[d]`."""
+    problem = Partial(_value, function)
+    near = local(problem, x)
+    sigma = near.sigma_h * ratios(per_decade)
+    return near, sigma, objectives(problem, x, near.gradient, sigma, key, q, samples)
 
 
 def _key(spec: Spec) -> noise.Key:
