@@ -11,11 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _checks, controllers, noise
-from ..bounds import FARTHEST, Bounds, is_bounded_everywhere, resolve, within
+from ..bounds import Bounds
 from ..controllers import Controller
 from ..ga import GA
 from ..workers import crew_of, is_serial
 from . import space as spaces
+from .bounds import FARTHEST, is_bounded_everywhere, resolve, within
 from .space import Space, real_values
 from .stopping import LimitOptions, Limits
 
