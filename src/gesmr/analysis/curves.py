@@ -76,11 +76,8 @@ def objective_curves(
     if samples % (2 * group):
         raise ValueError(f"samples must be a multiple of 2 · group = {2 * group}, got {samples}")
     dim, dtype = check_draw_point(draw_point)
-    batch = (
-        max(_GENES_AT_ONCE // dim, 2 * group)
-        if batch is None
-        else _checks.integer("batch", batch, 2 * group, most=2**63 - 1)
-    )
+    batch = max(_GENES_AT_ONCE // dim, 2 * group) if batch is None else batch
+    batch = _checks.integer("batch", batch, 2 * group, most=2**63 - 1)
     if bins is not None and not isinstance(bins, Bins):
         bins = _checks.integer("bins", bins, 1, most=MOST_BINS)
     points = samples // (2 * group)
@@ -119,11 +116,19 @@ def stream(
         pilot = np.concatenate([changes for _, changes in _batches(step, key, rates, far_end, lanes)])
         by_rate = pilot.reshape(_PILOT_POINTS, len(rates), 2 * group).swapaxes(0, 1)
         bins = bins_for(by_rate.reshape(len(rates), -1).astype(np.float64), bins)
-    sums = _Sums(rates, group, bins)
+    totals: list[np.ndarray] = []
     for rate, changes in _batches(step, key, rates, np.arange(points, dtype=np.uint32), lanes):
-        sums.add(rate, changes)
+        more = _totals(rate, changes, len(rates), bins)
+        totals = [a + b for a, b in zip(totals, more, strict=True)] if totals else more
         tick(len(rate))
-    return sums.curves()
+    sums, (counted, dropped), *histograms = totals
+    number, total, squares = sums.transpose(1, 0, 2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        middle = total / number
+        variance = np.maximum(squares - number * middle**2, 0) / (number - 1)
+        error = np.sqrt(variance / number)
+    density = None if bins is None else Density(bins, *histograms)
+    return Curves(rates, group, *middle, *error, counted, dropped, density)  # type: ignore[call-arg] - three of each
 
 
 def _batches(
@@ -157,48 +162,27 @@ def _as_pytree(draw_point: DrawPoint) -> DrawPoint:
     return as_pytree(draw_point) if owner is None else Partial(draw_point.__func__, owner)  # type: ignore[attr-defined]
 
 
-class _Sums:
-    """Adds up batches of changes in double precision."""
+def _totals(rate: np.ndarray, changes: np.ndarray, size: int, bins: Bins | None) -> list[np.ndarray]:
+    """What adds up over batches, for each of S = `size` rates, from indices `i[L]` of rates and changes `f[L, 2, q]`.
 
-    def __init__(self, rates: np.ndarray, group: int, bins: Bins | None):
-        self._rates, self._group, self._bins = rates, group, bins
-        size = len(rates)
-        self._sums = np.zeros((3, 3, size))  # of mean, lowest, highest: how many points, sum, sum of squares
-        self._counted, self._dropped = np.zeros((2, size), np.int64)
-        edges = () if bins is None else (bins.linear, bins.symlog)
-        self._histograms = [np.zeros((size, len(e) + 1), np.int64) for e in edges]
-
-    def add(self, rate: np.ndarray, changes: np.ndarray) -> None:
-        """Indices `i[L]` of rates and changes `f[L, 2, q]`."""
-        changes = changes.astype(np.float64)
-        finite = np.isfinite(changes)
-        size = len(self._rates)
-        number = finite.sum(axis=(1, 2))
-        self._counted += np.bincount(rate, number, size).astype(np.int64)
-        self._dropped += np.bincount(rate, finite[0].size - number, size).astype(np.int64)
-        groups = finite.any(axis=2)
-        many = np.maximum(groups.sum(axis=1), 1)
-        there = number > 0
-        mean = np.where(finite, changes, 0).sum(axis=(1, 2)) / np.maximum(number, 1)
-        lowest = np.where(groups, np.where(finite, changes, np.inf).min(axis=2), 0).sum(axis=1) / many
-        highest = np.where(groups, np.where(finite, changes, -np.inf).max(axis=2), 0).sum(axis=1) / many
-        for sums, values in zip(self._sums, (mean, lowest, highest), strict=True):
-            for i, weights in enumerate((there, values, values**2)):
-                sums[i] += np.bincount(rate, weights, size)
-        if self._bins is not None:
-            which = np.broadcast_to(rate[:, None, None], changes.shape)[finite]
-            for i, edges in enumerate((self._bins.linear, self._bins.symlog)):
-                place = np.searchsorted(edges, changes[finite], side="right") + which * (len(edges) + 1)
-                self._histograms[i] += np.bincount(place, minlength=size * (len(edges) + 1)).reshape(size, -1)
-
-    def curves(self) -> Curves:
-        number, total, squares = self._sums.transpose(1, 0, 2)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            middle = total / number
-            variance = np.maximum(squares - number * middle**2, 0) / (number - 1)
-            error = np.sqrt(variance / number)
-        density = None if self._bins is None else Density(self._bins, *self._histograms)
-        names = "mean", "lowest", "highest"
-        values = dict(zip(names, middle, strict=True)) | dict(zip((f"{n}_error" for n in names), error, strict=True))
-        given = {"counted": self._counted, "dropped": self._dropped, "density": density}
-        return Curves(rates=self._rates, group=self._group, **values, **given)
+    Of mean, lowest and highest how many points, sum and sum of squares, `f64[3, 3, S]`; how many changes are finite and
+    how many are not, `i64[2, S]`; histograms on the axes of `bins`, `i64[S, B+2]`.
+    """
+    changes = changes.astype(np.float64)
+    finite = np.isfinite(changes)
+    number = finite.sum(axis=(1, 2))
+    groups = finite.any(axis=2)
+    many = np.maximum(groups.sum(axis=1), 1)
+    mean = np.where(finite, changes, 0).sum(axis=(1, 2)) / np.maximum(number, 1)
+    lowest = np.where(groups, np.where(finite, changes, np.inf).min(axis=2), 0).sum(axis=1) / many
+    highest = np.where(groups, np.where(finite, changes, -np.inf).max(axis=2), 0).sum(axis=1) / many
+    moments = [(number > 0, values, values**2) for values in (mean, lowest, highest)]
+    sums = np.array([[np.bincount(rate, weights, size) for weights in three] for three in moments])
+    counted = np.array([np.bincount(rate, n, size) for n in (number, finite[0].size - number)]).astype(np.int64)
+    histograms = []
+    if bins is not None:
+        which = np.broadcast_to(rate[:, None, None], changes.shape)[finite]
+        for edges in (bins.linear, bins.symlog):
+            place = np.searchsorted(edges, changes[finite], side="right") + which * (len(edges) + 1)
+            histograms.append(np.bincount(place, minlength=size * (len(edges) + 1)).reshape(size, -1))
+    return [sums, counted, *histograms]

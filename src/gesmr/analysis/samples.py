@@ -67,9 +67,8 @@ def check_objective(objective: Any, dim: int, n: int = 3, dtype: Any = None) -> 
     if not callable(objective):
         raise TypeError(f"objective must be a function of f[N, d], got {_checks.show(objective)}")
     dim, n = _checks.integer("dim", dim, 1, most=_checks.MOST), _checks.integer("n", n, 1, most=_checks.MOST)
-    points = jax.ShapeDtypeStruct(
-        (n, dim), jnp.result_type(float) if dtype is None else _checks.floating("dtype", dtype)
-    )
+    dtype = jnp.result_type(float) if dtype is None else _checks.floating("dtype", dtype)
+    points = jax.ShapeDtypeStruct((n, dim), dtype)
     _check_traced("objective", objective, (points,), (n,), f"[{n}, {dim}]")
 
 

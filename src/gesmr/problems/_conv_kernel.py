@@ -6,7 +6,7 @@ many times, and only pooled values are written.
 """
 
 import warnings
-from functools import cache, partial, reduce
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -14,10 +14,11 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.experimental import pallas as pl
 
+from .networks import POOL, pooled
+
 CHANNELS = 10
 BLOCK, WARPS = 128, 2  # images of a program, and its threads / 32
 
-_POOL = ((0, 0), (0, 1), (1, 0), (1, 1))  # the places of a pooling window
 _TAPS = tuple((i, j) for i in range(3) for j in range(3))
 
 Layers = list[tuple[Array, Array]]
@@ -88,8 +89,8 @@ def _first_kernel(x, weights, biases, found) -> None:
     patch = _patch(x, window // 10, window % 10)
     for channel in range(CHANNELS):
         taps = [weights[channel, t] for t in range(9)]
-        places = [sum(taps[t] * patch[a + i][b + j] for t, (i, j) in enumerate(_TAPS)) for a, b in _POOL]
-        found[channel, :] = _pooled(places, biases[channel])
+        places = [sum(taps[t] * patch[a + i][b + j] for t, (i, j) in enumerate(_TAPS)) for a, b in POOL]
+        found[channel, :] = pooled(places, biases[channel])
 
 
 def _second_kernel(x, weights, biases, found) -> None:
@@ -117,7 +118,7 @@ def _convolution(x, weights, biases, row, column) -> list[Array]:
         added = []
         for channel in range(CHANNELS):
             taps = [weights[channel, source, t] for t in range(9)]
-            for place, (a, b) in enumerate(_POOL):
+            for place, (a, b) in enumerate(POOL):
                 total = sums[4 * channel + place]
                 for t, (i, j) in enumerate(_TAPS):
                     total += taps[t] * patch[a + i][b + j]
@@ -126,16 +127,12 @@ def _convolution(x, weights, biases, row, column) -> list[Array]:
 
     zeros = tuple(jnp.zeros(x.shape[-1], jnp.float32) for _ in range(4 * CHANNELS))
     sums = lax.fori_loop(0, CHANNELS, add, zeros)
-    return [_pooled(sums[4 * channel : 4 * channel + 4], biases[channel]) for channel in range(CHANNELS)]
+    return [pooled(sums[4 * channel : 4 * channel + 4], biases[channel]) for channel in range(CHANNELS)]
 
 
 def _patch(x, row, column, *channel) -> list[list[Array]]:
     """The 4×4 values `f[block]` that a pooling window needs."""
     return [[x[(*channel, 2 * row + i, 2 * column + j, slice(None))] for j in range(4)] for i in range(4)]
-
-
-def _pooled(places, bias) -> Array:
-    return jnp.maximum(reduce(jnp.maximum, places) + bias, 0)
 
 
 def _dense(x: list[Array], weights, biases) -> list[Array]:

@@ -53,14 +53,13 @@ def download(urls: Sequence[str], target: Path, known: Known) -> None:
 
 def _from_any(urls: Sequence[str], known: Known) -> bytes:
     reasons: dict[str, str] = {}
-    for wait in (*WAITS, None):
+    for wait in (0.0, *WAITS):
+        time.sleep(wait)
         for url in urls:
             try:
                 return _fetch(url, known)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 reasons[url] = str(error).strip("<>") or type(error).__name__
-        if wait is not None:
-            time.sleep(wait)
     raise OSError("; ".join(f"{url}: {reason}" for url, reason in reasons.items()))
 
 

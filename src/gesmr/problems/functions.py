@@ -130,9 +130,8 @@ class Function:
         """`n` draws of the initial distribution, `f[n, d]`."""
         n = _checks.integer("n", n, 1, most=_checks.MOST)
         rows = noise.fold_in(noise.key(key), jnp.arange(n), noise.BEFORE_THE_FIRST_GENERATION)
-        draws = noise.normal(noise.bits(rows, self.num_genes)).astype(
-            float if dtype is None else _checks.floating("dtype", dtype)
-        )
+        dtype = float if dtype is None else _checks.floating("dtype", dtype)
+        draws = noise.normal(noise.bits(rows, self.num_genes)).astype(dtype)
         return draws * jnp.asarray(self.std, draws.dtype)
 
     @property

@@ -33,10 +33,8 @@ class Images:
     std: Any = networks.STD  # of the initialisation "normal"
 
     def __post_init__(self):
-        images, labels = (
-            _checks.shape(name, getattr(self, name), how)
-            for name, how in (("images", "f[22, 22, n]"), ("labels", "i[n]"))
-        )
+        images = _checks.shape("images", self.images, "f[22, 22, n]")
+        labels = _checks.shape("labels", self.labels, "i[n]")
         if len(images) != 3 or labels != images[-1:]:
             raise ValueError(f"images and labels must be f[22, 22, n] and i[n], got shapes {images} and {labels}")
         _checks.choice("initialisation", self.initialisation, tuple(INITIALISATIONS))

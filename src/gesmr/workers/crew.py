@@ -28,9 +28,7 @@ class Crew:
     """Shared by several calls of `minimize` in a `with` block; otherwise started and closed by each."""
 
     def __init__(self, timeout: float | None = None, tries: int = 3, chunk: int | None = None):
-        if timeout is not None:
-            _checks.number("timeout", timeout, 0.0)
-        self.timeout = None if timeout is None else float(timeout)
+        self.timeout = None if timeout is None else _checks.number("timeout", timeout, 0.0)
         self.tries = _checks.integer("tries", tries, 1)
         self.chunk = None if chunk is None else _checks.integer("chunk", chunk, 1)
         self.held = False  # by a `with` block
