@@ -1,8 +1,8 @@
 """`gesmr study …`, and what is shown of studies: `gesmr report`, `gesmr watch`, `gesmr landscape`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console
@@ -12,6 +12,7 @@ from ...problems.datasets import DatasetError
 from ..errors import LabError
 from ..loading import load_callable
 from ..run.store import Store, check_home, write_text
+from ..show.output import say
 from ..studies import STUDIES, Selection, Study, view_of
 from .command import app, command, console, reachable, study_app
 
@@ -19,15 +20,6 @@ if TYPE_CHECKING:
     from ..show.view import Options, View
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The study; `gesmr study list` names them.")]
-Profile = Annotated[str, typer.Option(help="How much of it: quick, or paper for all of it.")]
-Seeds = Annotated[
-    str | None, typer.Option(help="Seeds 0 … N−1, or a range as in 40-79; default: the profile's.", metavar="N|A-B")
-]
-Shifted = Annotated[bool, typer.Option("--shifted", help="With every optimum moved to a draw of the first population.")]
-AsText = Annotated[
-    bool, typer.Option("--as-text", help="By the paper's sentences alone, not as its tables were computed.")
-]
-Out = Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")]
 To = Annotated[Path | None, typer.Option(help="Where to write; default: beside the results.", metavar="DIR")]
 Rows = Annotated[list[str] | None, typer.Option("--row", help="A row, as in ackley,100,10; may be repeated.")]
 
@@ -45,17 +37,14 @@ class Where:
         str | None, typer.Option(help="Of the Ray cluster, as in host:6379; default: the one that runs here.")
     ] = None
 
-    def check(self) -> None:
-        if self.devices is not None and (self.ray or self.address is not None):
-            raise LabError("--devices is for this machine, and --ray takes all devices of its nodes: choose one")
-        if self.address is not None and not is_address(self.address):
-            raise LabError(f'--address must be "auto", "ray://host:10001" or "host:6379", got {self.address!r}')
-
     def run(self, study: Study, selection: Selection, directory: Path) -> int:
         """Compute what is missing of a study; how many runs that were."""
         from ..run import runner
 
-        self.check()
+        if self.devices is not None and (self.ray or self.address is not None):
+            raise LabError("--devices is for this machine, and --ray takes all devices of its nodes: choose one")
+        if self.address is not None and not is_address(self.address):
+            raise LabError(f'--address must be "auto", "ray://host:10001" or "host:6379", got {self.address!r}')
         progress = Console(stderr=True)
         try:
             specs = study.specs(selection)
@@ -72,26 +61,37 @@ class Where:
         except (ModuleNotFoundError, DatasetError, ConnectionError) as error:
             raise LabError(str(error)) from error
         there = "all there already" if not computed else f"{computed} computed now"
-        _say(progress, f"{study.name}: {len(specs)} runs in {store.directory}, {there}")
+        say(progress, f"{study.name}: {len(specs)} runs in {store.directory}, {there}")
         return computed
 
 
 @dataclass(frozen=True)
-class Results:
-    """Which results are shown."""
+class Asked:
+    """Which runs are computed, and then shown."""
 
-    profile: Profile = "quick"
+    profile: Annotated[str, typer.Option(help="How much of it: quick, or paper for all of it.")] = "quick"
     seeds: Annotated[
-        str | None,
-        typer.Option(help="Only seeds 0 … N−1, or a range as in 40-79; default: all.", metavar="N|A-B"),
+        str | None, typer.Option(help="Seeds 0 … N−1, or a range as in 40-79; default: the profile's.", metavar="N|A-B")
     ] = None
-    shifted: Shifted = False
-    as_text: AsText = False
-    out: Out = None
+    shifted: Annotated[
+        bool, typer.Option("--shifted", help="With every optimum moved to a draw of the first population.")
+    ] = False
+    as_text: Annotated[
+        bool, typer.Option("--as-text", help="By the paper's sentences alone, not as its tables were computed.")
+    ] = False
+    out: Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")] = (
+        None
+    )
 
     @property
     def directory(self) -> Path:
-        return _directory(self.out, self.profile)
+        known = sorted({profile for study in STUDIES.values() for profile in study.profiles})
+        if self.profile not in known:
+            raise LabError(f"--profile must be one of {', '.join(known)}, got {self.profile!r}")
+        return reachable(self.out or Path("runs") / self.profile)
+
+    def selection(self, **narrowed: Any) -> Selection:
+        return Selection(self.profile, _seeds(self.seeds), shifted=self.shifted, as_text=self.as_text, **narrowed)
 
     def options(self, rows: list[str] | None = None) -> "Options":
         from ..show.view import Options
@@ -108,6 +108,16 @@ class Results:
                 flag = {"as_text": "as-text", "rows": "row"}.get(option, option)
                 raise LabError(f"--{flag} means nothing to what the study {name} shows")
         return _Shown(view, Store(directory / name), options)
+
+
+@dataclass(frozen=True)
+class Results(Asked):
+    """Which results are shown."""
+
+    seeds: Annotated[
+        str | None,
+        typer.Option(help="Only seeds 0 … N−1, or a range as in 40-79; default: all.", metavar="N|A-B"),
+    ] = None
 
 
 class _Shown(NamedTuple):
@@ -133,60 +143,38 @@ def list_studies() -> None:
 @command(study_app, "run")
 def run(
     name: Name,
-    profile: Profile = "quick",
-    seeds: Seeds = None,
+    asked: Asked,
     dims: Annotated[str | None, typer.Option(help="Only these dimensions, as in 2,30.")] = None,
     functions: Annotated[str | None, typer.Option(help="Only these functions, as in ackley,sphere.")] = None,
     methods: Annotated[str | None, typer.Option(help="Only these methods, as in GESMR,SAMR.")] = None,
-    shifted: Shifted = False,
-    as_text: AsText = False,
     tasks: Annotated[
         str | None, typer.Option(help="Only these tasks of `images` or `control`, as in mnist or cartpole,acrobot.")
     ] = None,
     images: Annotated[int | None, typer.Option(help="Training images of a run of `images`.", metavar="N")] = None,
     init: Annotated[str | None, typer.Option(help="How networks of `images` start: uniform, he or normal.")] = None,
-    out: Out = None,
     where: Where = Where(),
 ) -> None:
     """Compute what is missing of a study. Killed and started again, it goes on where it was."""
-    selection = Selection(
-        profile,
-        _seeds(seeds),
-        _numbers("dims", dims),
-        _names(functions),
-        _names(methods),
-        shifted,
-        _names(tasks),
-        images,
-        init,
-        as_text,
-    )
-    where.run(_study(name), selection, _directory(out, profile))
+    names = {"functions": _names(functions), "methods": _names(methods), "tasks": _names(tasks)}
+    selection = asked.selection(dims=_numbers("dims", dims), images=images, init=init, **names)
+    where.run(_study(name), selection, asked.directory)
 
 
 @command(study_app, "reproduce")
-def reproduce(
-    name: Name,
-    profile: Profile = "quick",
-    seeds: Seeds = None,
-    shifted: Shifted = False,
-    as_text: AsText = False,
-    out: Out = None,
-    where: Where = Where(),
-) -> None:
+def reproduce(name: Name, asked: Asked, where: Where = Where()) -> None:
     """Run a study, then print its tables and the verdicts on the paper's claims, and write figures and the report."""
     from ..show import claims
 
-    directory = _directory(out, profile)
-    computed = where.run(_study(name), Selection(profile, _seeds(seeds), shifted=shifted, as_text=as_text), directory)
-    shown = Results(profile, None, shifted, as_text, out).of(name)
+    directory = asked.directory
+    computed = where.run(_study(name), asked.selection(), directory)
+    shown = replace(asked, seeds=None).of(name)
     shown.view.tables(shown.store, shown.options, shown.beside("tables"), console())
     figures = shown.beside("figures")
     if computed or not any(figures.glob("*.pdf")):
         shown.view.figures(shown.store, shown.options, figures, console())
     else:
-        _say(console(), f"figures: {figures}, of the same runs as before")
-    if not (shifted or as_text):
+        say(console(), f"figures: {figures}, of the same runs as before")
+    if not (asked.shifted or asked.as_text):
         console().print(claims.as_text(shown.view.claims(shown.store, shown.options)))
     write_report(directory)
 
@@ -288,7 +276,7 @@ def watch(
     home = directory.parent if directory.name == "control" and (directory / "store.json").is_file() else directory
     results = view_of("control").results(Store(home / "control"))
     for line in animate(results, task, method, seed, episode, to or home / "watch"):
-        _say(console(), line)
+        say(console(), line)
 
 
 @command(app, "report")
@@ -303,24 +291,13 @@ def write_report(directory: Path) -> None:
     from ..show.report import write
 
     page = write(directory, {name: view_of(name).chapter for name in STUDIES})
-    _say(console(), f"report: {page}")
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, highlight=False, soft_wrap=True)
+    say(console(), f"report: {page}")
 
 
 def _study(name: str) -> Study:
     if name not in STUDIES:
         raise LabError(f"study must be one of {', '.join(STUDIES)}, got {name!r}")
     return STUDIES[name]
-
-
-def _directory(out: Path | None, profile: str) -> Path:
-    known = sorted({profile for study in STUDIES.values() for profile in study.profiles})
-    if profile not in known:
-        raise LabError(f"--profile must be one of {', '.join(known)}, got {profile!r}")
-    return reachable(out or Path("runs") / profile)
 
 
 def _names(text: str | None) -> tuple[str, ...] | None:

@@ -6,6 +6,7 @@ import platform
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,7 @@ def keys_shape(*lanes: int) -> noise.Key:
     return noise.Key(shape(*lanes, dtype=jnp.uint32), shape(*lanes, dtype=jnp.uint32))
 
 
-class Programs:
+class Programs(AbstractContextManager):
     """Compiles what is requested, in the order of the requests, in `threads` threads; equal programs once per device.
 
     A program is for the device it was compiled on. Other devices that need it wait until the first one has it, and
@@ -83,9 +84,6 @@ class Programs:
             except BaseException as error:
                 future.set_exception(error)
         return future.result()
-
-    def __enter__(self) -> "Programs":
-        return self
 
     def __exit__(self, *_) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)

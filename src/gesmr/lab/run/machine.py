@@ -4,8 +4,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -45,8 +44,9 @@ class Machine:
     def __init__(self, devices: int | None = None, threads: int | None = None):
         use_cache()
         self.devices = _first_devices(devices)
-        self.threads = threads or _default_threads(len(self.devices))
-        self._open = ExitStack()
+        on_a_cpu = jax.default_backend() == "cpu"
+        self.threads = threads or (max(1, (os.cpu_count() or 1) // len(self.devices)) if on_a_cpu else 2)
+        self._switch_interval = sys.getswitchinterval()
         self._programs = Programs(os.cpu_count() or 1)
         self._new = [DevicePlace(self._programs, device) for _ in range(self.threads) for device in self.devices]
 
@@ -66,12 +66,12 @@ class Machine:
         return new
 
     def __enter__(self) -> "Machine":
-        self._open.enter_context(self._programs)
-        self._open.enter_context(_quick_turns())
+        sys.setswitchinterval(2e-4)  # those that feed the device must not wait for those that trace programs
         return self
 
-    def __exit__(self, *_) -> None:
-        self._open.close()
+    def __exit__(self, *error) -> None:
+        sys.setswitchinterval(self._switch_interval)
+        self._programs.__exit__(*error)
 
 
 class DevicePlace:
@@ -109,26 +109,11 @@ class DevicePlace:
         return Computed(arrays, record, seconds)
 
 
-@contextmanager
-def _quick_turns() -> Iterator[None]:
-    """Let threads take turns often: those that feed the device must not wait for those that trace programs."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(2e-4)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
-
-
 def _first_devices(number: int | None) -> list[Device]:
     devices = jax.local_devices()
     if number is not None and not 1 <= number <= len(devices):
         raise LabError(f"--devices must be from 1 to {len(devices)}, the devices JAX finds here, got {number}")
     return devices[:number]
-
-
-def _default_threads(devices: int) -> int:
-    return max(1, (os.cpu_count() or 1) // devices) if jax.default_backend() == "cpu" else 2
 
 
 def _memory(devices: Sequence[Device]) -> int:

@@ -8,13 +8,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn,
 from rich.text import Text
 
 
-def display(console: Console, jobs: int, work: float) -> "Display":
-    """Of so many jobs with `work` in all: gene-generations, that is, dimension times generations times runs."""
-    return LiveDisplay(console, jobs, work) if console.is_terminal else Display(console, jobs, work)
-
-
 class Display:
-    """A line for every job that is finished."""
+    """A line for every job that is finished, of so many with `work` in all: dimension times generations times runs."""
 
     def __init__(self, console: Console, jobs: int, work: float):
         self._console, self._jobs, self._work = console, jobs, work

@@ -12,7 +12,7 @@ from rich.console import Console
 from ..errors import LabError
 from .cluster import Cluster, LostError, NodePlace
 from .machine import DevicePlace, Machine, Stopped
-from .progress import Display, display
+from .progress import Display, LiveDisplay
 from .specs import Job, Spec, Study, as_json, content_hash
 from .store import Store
 
@@ -48,6 +48,7 @@ def run(
     with where:
         plan = where.plan(study, missing, memory)
         jobs = [_Job(*pair) for pair in sorted(plan.jobs, key=lambda pair: pair[0].alone)]
+        display = LiveDisplay if console.is_terminal else Display
         with display(console, len(jobs), sum(job.work for job in jobs)) as shown:
             where.prepare([job.job for job in jobs])
             _Run(jobs, store, shown).finish(where)

@@ -81,22 +81,19 @@ class Store:
         self._warn = warn
         self._groups = self.directory / "groups"
         self._writes = create
-        with _used(self.directory, LabError):
-            self._open()
-
-    def _open(self) -> None:
         mark = self.directory / "store.json"
-        if mark.is_file():
-            _check_mark(mark)
-        elif not self._writes:
-            raise LabError(f"{self.directory} holds no results; `gesmr study run` makes some")
-        elif self.directory.exists() and not self.directory.is_dir():
-            raise LabError(f"{self.directory} must be a directory, got a file")
-        elif self.directory.is_dir() and not _is_new(self.directory):
-            raise LabError(f"{self.directory} is not empty and holds no results of gesmr; choose another directory")
-        if self._writes:
-            self._groups.mkdir(parents=True, exist_ok=True)
-            write_atomically(mark, _json_bytes(_MARK))  # every time: it shows that the directory can be written
+        with _used(self.directory, LabError):
+            if mark.is_file():
+                _check_mark(mark)
+            elif not create:
+                raise LabError(f"{self.directory} holds no results; `gesmr study run` makes some")
+            elif self.directory.exists() and not self.directory.is_dir():
+                raise LabError(f"{self.directory} must be a directory, got a file")
+            elif self.directory.is_dir() and not _is_new(self.directory):
+                raise LabError(f"{self.directory} is not empty and holds no results of gesmr; choose another directory")
+            if create:
+                self._groups.mkdir(parents=True, exist_ok=True)
+                write_atomically(mark, _json_bytes(_MARK))  # every time: it shows that the directory can be written
 
     def write(self, specs: Sequence[Spec], arrays: Mapping[str, np.ndarray], provenance: Mapping[str, Any]) -> None:
         """Store a finished group, or raise StorageError and leave no trace."""
@@ -162,7 +159,11 @@ class Store:
         path = self.directory / "sessions.jsonl"
         with _used(self.directory):
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else []
-        return [session for line in lines if isinstance(session := _json_or_none(line), dict)]
+        found: list[dict[str, Any]] = []
+        for line in lines:
+            with suppress(json.JSONDecodeError):  # a line cut short when a runner was killed
+                found.append(json.loads(line))
+        return [session for session in found if isinstance(session, dict)]
 
     def _read(self, path: Path) -> StoredJob:
         entry = _read_json(path)
@@ -257,13 +258,6 @@ def _read_json(path: Path) -> Any:
         return json.loads(path.read_bytes())
     except ValueError as error:
         raise _DamagedError("not JSON") from error
-
-
-def _json_or_none(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except json.JSONDecodeError:  # a line cut short when a runner was killed
-        return None
 
 
 def _json_bytes(data: Any) -> bytes:

@@ -1,8 +1,9 @@
 """Runs of GESMR that differ in their hyperparameters, side by side: what the studies of these compute."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,7 @@ from .batch import BatchJob, Run
 from .function_task import FunctionRun, FunctionTask, lanes_of, most_lanes
 from .lanes import SWEEP
 from .masked import Setting
-from .specs import GetProgram, Tick, grouped, parts
+from .specs import GetProgram, Job, Study, Tick, grouped, parts
 
 
 class SweptRun(FunctionRun, Run):
@@ -23,6 +24,9 @@ class SweptRun(FunctionRun, Run):
     @property
     @abstractmethod
     def setting(self) -> Setting: ...
+
+
+R = TypeVar("R", bound=SweptRun)
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,13 @@ class SweepJob(BatchJob[SweptRun]):
         return {"final": elite[:, -1], "mean_elite": elite.mean(axis=1)}
 
 
-def sweep_jobs(runs: Iterable[SweptRun], memory: int) -> list[SweepJob]:
-    """Runs that may share a job together; the largest populations first, so that none of them comes last."""
-    alike = grouped(runs, lambda run: (run.function, run.dim, run.shifted, run.num_children, run.generations))
-    largest_first = sorted(alike.values(), key=lambda runs: -runs[0].num_children * runs[0].dim)
-    return [
-        SweepJob(part)
-        for runs in largest_first
-        for part in parts(runs, most_lanes(runs[0].num_children, runs[0].dim, memory))
-    ]
+class SweepStudy(Study[R]):
+    def jobs(self, specs: Sequence[R], memory: int) -> Sequence[Job]:
+        """Runs that may share a job together; the largest populations first, so that none of them comes last."""
+        alike = grouped(specs, lambda run: (run.function, run.dim, run.shifted, run.num_children, run.generations))
+        largest_first = sorted(alike.values(), key=lambda runs: -runs[0].num_children * runs[0].dim)
+        return [
+            SweepJob(part)
+            for runs in largest_first
+            for part in parts(runs, most_lanes(runs[0].num_children, runs[0].dim, memory))
+        ]

@@ -19,18 +19,8 @@ from ...run.compilation import Program
 from ...run.function_task import FunctionRun, FunctionTask, function_lanes, lanes_of
 from ...run.lanes import NUM_CHILDREN, STEP, advance, enter, first
 from ...run.specs import GetProgram, Job, Selection, Study, Tick, grouped
-from .pycma import (
-    EIGH_MATRICES,
-    POPULATION,
-    STRATEGIES,
-    Trace,
-    extra,
-    objective,
-    one_thread,
-    run_cmaes,
-    run_generations,
-    traced_memory,
-)
+from . import pycma
+from .pycma import POPULATION, STRATEGIES, Trace
 
 FUNCTIONS = ("ackley", "griewank", "rastrigin", "rosenbrock", "sphere")
 QUICK_FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
@@ -108,7 +98,7 @@ class CmaesStudy(Study[Duel | Cost]):
         """Duels that differ in their seed alone together; every cost by itself."""
         if specs:
             for module in ("cma", "threadpoolctl"):  # missed before anything is computed
-                extra(module)
+                pycma.extra(module)
         duels = grouped((spec for spec in specs if isinstance(spec, Duel)), lambda duel: replace(duel, seed=0))
         costs = [CostJob((spec,)) for spec in specs if isinstance(spec, Cost)]
         return [*map(DuelJob, duels.values()), *costs]
@@ -160,20 +150,19 @@ class DuelJob(Job[Duel]):
         """`generation`, `evaluations`, `seconds` and `best` [S, methods, POINTS + 1], padded with −1 and NaN;
         `values` and `reached` (generations) [S, comparisons, methods]; `stopped` [S, methods]."""
         self._gesmr(compiled, self.one)  # warms up
-        with one_thread():
+        with pycma.one_thread():
             summaries = [_summary(self._duel(compiled, tick, spec), spec.cmaes_generations) for spec in self.specs]
         return {name: np.stack([summary[name] for summary in summaries]) for name in summaries[0]}
 
     def _duel(self, compiled: GetProgram, tick: Tick, spec: Duel) -> list[Trace]:
         gesmr, start, shift = self._gesmr(compiled, spec)
-        evaluate = objective(spec.function, shift)
+        evaluate = pycma.objective(spec.function, shift)
         traces = [gesmr]
         for method in METHODS[1:]:
             begin = partial(STRATEGIES[method], start, spec.sigma0, spec.seed)
-            run_cmaes(begin, evaluate, 2)  # warms up
-            traces.append(
-                run_cmaes(begin, evaluate, spec.cmaes_generations, gesmr.seconds[-1], lambda n: tick(self._genes * n))
-            )
+            pycma.run_cmaes(begin, evaluate, 2)  # warms up
+            limits = spec.cmaes_generations, gesmr.seconds[-1]
+            traces.append(pycma.run_cmaes(begin, evaluate, *limits, lambda n: tick(self._genes * n)))
         return traces
 
     def _gesmr(self, compiled: GetProgram, spec: Duel) -> tuple[Trace, np.ndarray, np.ndarray]:
@@ -288,12 +277,12 @@ class CostJob(Job[Cost]):
     def _cmaes(self, tick: Tick) -> tuple[np.ndarray, float]:
         dim = self.one.dim
         start = np.random.default_rng(0).standard_normal(dim)
-        evaluate = objective("sphere", np.zeros(dim))
+        evaluate = pycma.objective("sphere", np.zeros(dim))
         begin = partial(STRATEGIES[self.one.method], start, 1.0, 0)
-        with one_thread():
-            seconds = self._turns(partial(run_generations, begin(), evaluate, self.one.generations), tick)
-            peak = traced_memory(begin, evaluate)
-        return seconds, float(peak + (8 * EIGH_MATRICES * dim**2 if self.one.method == "CMA-ES" else 0))
+        with pycma.one_thread():
+            seconds = self._turns(partial(pycma.run_generations, begin(), evaluate, self.one.generations), tick)
+            peak = pycma.traced_memory(begin, evaluate)
+        return seconds, float(peak + (8 * pycma.EIGH_MATRICES * dim**2 if self.one.method == "CMA-ES" else 0))
 
 
 STUDY = CmaesStudy()

@@ -23,7 +23,6 @@ from ...run.specs import GetProgram, Job, Selection, Study, Tick
 
 GENERATIONS, SEEDS = 100, 5
 HELD_OUT = 100  # episodes, the same for all runs of a task
-REVISION = 2  # raised when the same specification would give other random draws
 _POPULATIONS_ON_A_CPU = 10  # at once: a minute or two of the longest task
 
 
@@ -44,7 +43,7 @@ class ControlRun(Run):
     init: str = UNIFORM
     fresh: bool = False
     num_children: int = NUM_CHILDREN
-    revision: int = REVISION
+    revision: int = 2  # raised when the same specification would give other random draws
 
 
 class ControlStudy(Study[ControlRun]):

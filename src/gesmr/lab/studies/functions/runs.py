@@ -93,7 +93,8 @@ class FunctionsStudy(Study[Run | Cost]):
         """
 
         def most(run: Run, methods: Sequence[str]) -> int:
-            return memory // _memory_per_lane(run.dim, populations_of(methods))
+            population = 4 * (NUM_CHILDREN + 1) * run.dim
+            return memory // (4 * population * populations_of(methods))  # two buffers, and what evaluating needs
 
         runs = [spec for spec in specs if isinstance(spec, Run)]
         jobs = [RunJob(batch) for batch in batches(runs, ("std", "seed"), most)]
@@ -185,11 +186,6 @@ class CostJob(Job[Cost]):
                 seconds[0, repeat, i] = (time.perf_counter() - start) / STEP
                 tick(self._genes_of_a_turn)
         return {"seconds": seconds[:, 1:]}  # without the first turn, which warms up
-
-
-def _memory_per_lane(dim: int, populations: int) -> int:
-    """Bytes, roughly: two buffers of the population and what evaluating it needs."""
-    return 4 * 4 * (NUM_CHILDREN + 1) * dim * populations
 
 
 STUDY = FunctionsStudy()

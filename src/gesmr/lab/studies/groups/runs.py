@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...run.masked import PAPER, Setting
-from ...run.specs import Job, Selection, Study
-from ...run.sweep import SweptRun, sweep_jobs
+from ...run.specs import Selection
+from ...run.sweep import SweepStudy, SweptRun
 from ..functions.runs import STDS
 
 FUNCTIONS = ("ackley", "griewank", "rosenbrock", "sphere")
@@ -20,7 +20,6 @@ GENERATIONS = 1000
 AUTHORS_SIZES = (50, 100, 200, 400, 800, 1600, 3200)
 AUTHORS_STD = 5.0
 AUTHORS_GENERATIONS = 500
-REVISION = 1  # raised when the same specification would give other random draws
 
 
 def divisors(n: int) -> tuple[int, ...]:
@@ -40,14 +39,14 @@ class GroupsRun(SweptRun):
     seed: int
     dim: int = DIM
     generations: int = GENERATIONS
-    revision: int = REVISION
+    revision: int = 1  # raised when the same specification would give other random draws
 
     @property
     def setting(self) -> Setting:
         return PAPER._replace(groups=self.groups)
 
 
-class GroupsStudy(Study[GroupsRun]):
+class GroupsStudy(SweepStudy[GroupsRun]):
     name = "groups"
     title = "How many groups: final value against K for populations of 12 to 3200, claims 10, 15"
     takes = ("functions", "seeds")
@@ -67,9 +66,6 @@ class GroupsStudy(Study[GroupsRun]):
             for std in stds
             for seed in seeds
         ]
-
-    def jobs(self, specs: Sequence[GroupsRun], memory: int) -> Sequence[Job]:
-        return sweep_jobs(specs, memory)
 
 
 STUDY = GroupsStudy()

@@ -10,12 +10,11 @@ from typing import ClassVar
 from ...run.function_task import WITH_OPTIMUM as FUNCTIONS
 from ...run.lanes import NUM_CHILDREN
 from ...run.masked import PAPER, Setting
-from ...run.specs import Job, Selection, Study
-from ...run.sweep import SweptRun, sweep_jobs
+from ...run.specs import Selection
+from ...run.sweep import SweepStudy, SweptRun
 from ..functions.runs import GENERATIONS, STDS
 
 DIMS = (30, 100)
-REVISION = 1  # raised when the same specification would give other random draws
 
 TRUNCATIONS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 RATE_TRUNCATIONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # no 0.05: of ten rates that is one too
@@ -48,14 +47,14 @@ class SensitivityRun(SweptRun):
     seed: int
     generations: int
     num_children: int = NUM_CHILDREN
-    revision: int = REVISION
+    revision: int = 1  # raised when the same specification would give other random draws
 
     @property
     def setting(self) -> Setting:
         return Setting(self.truncation, self.rate_truncation, self.meta_rate, self.groups)
 
 
-class SensitivityStudy(Study[SensitivityRun]):
+class SensitivityStudy(SweepStudy[SensitivityRun]):
     name = "sensitivity"
     title = "Hyperparameters of GESMR: truncation of solutions and of rates, meta-mutation rate"
     takes = ("functions", "dims", "seeds")
@@ -74,9 +73,6 @@ class SensitivityStudy(Study[SensitivityRun]):
             for std in STDS
             for seed in seeds
         ]
-
-    def jobs(self, specs: Sequence[SensitivityRun], memory: int) -> Sequence[Job]:
-        return sweep_jobs(specs, memory)
 
 
 STUDY = SensitivityStudy()

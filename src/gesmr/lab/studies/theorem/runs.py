@@ -21,7 +21,7 @@ from .... import noise
 from ....analysis.order_statistics import estimate, simulated_minima
 from ....controllers import controller
 from ....evolution import evolve
-from ....ga import GA, State
+from ....ga import GA
 from ....problems.functions import FORMULAS, Function
 from ...run.compilation import Program, keys_shape, shape
 from ...run.function_task import WITH_OPTIMUM as FUNCTIONS
@@ -218,12 +218,8 @@ def elites(dim: int, generations: int, function: Array) -> Array:
     key = noise.fold_in(noise.key(2022), 0)
     population = Function("sphere", dim).init(key, NUM_CHILDREN + 1, jnp.float32)
     start = ga.init(key, population, problem(population))
-    _, history = evolve(ga, problem, start, generations, record=_best)
+    _, history = evolve(ga, problem, start, generations, record=lambda state: state.best)
     return jnp.concatenate([start.best[None], history.extra])
-
-
-def _best(state: State) -> Array:
-    return state.best
 
 
 class _InDouble(Program):
