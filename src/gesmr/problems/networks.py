@@ -36,10 +36,6 @@ class Layer(NamedTuple):
     weights: tuple[int, ...]
 
     @property
-    def fan_in(self) -> int:
-        return math.prod(self.weights[1:])
-
-    @property
     def num_genes(self) -> int:
         return math.prod(self.weights) + self.weights[0]
 
@@ -76,7 +72,7 @@ class Network:
             return noise.normal(words) * jnp.float32(std)
         bias = 1.0 if how == UNIFORM else 0.0
         sizes = [(layer.num_genes - layer.weights[0], layer.weights[0]) for layer in self.layers]
-        limits = [np.array([1.0, bias]) / math.sqrt(layer.fan_in) for layer in self.layers]
+        limits = [np.array([1.0, bias]) / math.sqrt(math.prod(layer.weights[1:])) for layer in self.layers]
         scale = np.repeat(np.ravel(limits), np.ravel(sizes)).astype(np.float32)
         if how == HE:
             return noise.normal(words) * (math.sqrt(2) * scale)
