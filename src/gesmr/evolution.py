@@ -76,21 +76,21 @@ def evolve(
         raise ValueError(f"state must hold num_children + 1 = {members} members, got {state.fitness.shape[-1]}")
     if batch_size is not None:
         batch_size = min(_checks.integer("batch_size", batch_size, 1), ga.num_children)
-    rest, loop = state._replace(population=None), Loop(int(generations), record, batch_size, keyed)
+    rest, shape = state._replace(population=None), _Shape(int(generations), record, batch_size, keyed)
     mesh, objective = mesh_of(devices), as_pytree(objective)
     if mesh is None:
         run = _evolve_donating if donate else _evolve
         if state.fitness.ndim == 2:
-            return jax.vmap(lambda *one: run(ga, objective, *one, loop))(state.population, rest)
-        return run(ga, objective, state.population, rest, loop)
+            return jax.vmap(lambda *one: run(ga, objective, *one, shape))(state.population, rest)
+        return run(ga, objective, state.population, rest, shape)
     if state.fitness.ndim == 2:
         population, rest = shard_seeds((state.population, rest), mesh, donate=donate)
         ga, objective = replicate((ga, objective), mesh)
-        return _evolve_seeds(ga, objective, population, rest, loop, mesh, state.fitness.shape[0])
+        return _evolve_seeds(ga, objective, population, rest, shape, mesh, state.fitness.shape[0])
     shards = Shards(mesh, state.population.shape[1])
     population = shards.shard(state.population, donate=donate)
     objective, rest = shards.replicate((objective, rest))
-    return _evolve_sharded(shards.place(ga), objective, population, rest, loop, shards)
+    return _evolve_sharded(shards.place(ga), objective, population, rest, shape, shards)
 
 
 def check_run(ga: Any, objective: Any, state: Any, generations: Any) -> None:
@@ -108,7 +108,7 @@ def as_pytree(function: Callable) -> Callable:
     return Partial(function) if is_leaf else function
 
 
-class Loop(NamedTuple):
+class _Shape(NamedTuple):
     """What shapes the program of a run."""
 
     generations: int
@@ -118,16 +118,16 @@ class Loop(NamedTuple):
 
 
 def _run(
-    ga: GA, objective: Objective, population: Array, rest: State, loop: Loop, shards: Shards | None = None
+    ga: GA, objective: Objective, population: Array, rest: State, shape: _Shape, shards: Shards | None = None
 ) -> tuple[State, History]:
     """The loop; on many devices every one of them runs it, on the genes it holds."""
     dtype, genes = population.dtype, None if shards is None else shards.genes
 
     def evaluate(state: State, proposal: Proposal) -> Values:
         key = noise.fold_in(state.key, OBJECTIVE, state.generation)
-        values = on_wide((lambda candidates: objective(candidates, key)) if loop.keyed else objective, dtype)
+        values = on_wide((lambda candidates: objective(candidates, key)) if shape.keyed else objective, dtype)
         values = values if shards is None else shards.sharded(values)
-        return Values(evaluate_children(values, proposal.population, loop.batch_size))
+        return Values(evaluate_children(values, proposal.population, shape.batch_size))
 
     def visible(state: State) -> State:
         members = state.population if shards is None else shards.gather(state.population)
@@ -135,13 +135,13 @@ def _run(
 
     def step(state: State, _: None) -> tuple[State, History]:
         state, _, best, log_rate = generation(ga, state, evaluate, genes=genes)
-        extra = None if loop.record is None else loop.record(visible(state))
+        extra = None if shape.record is None else shape.record(visible(state))
         return state, History(best, log_rate, _evaluations(ga.num_children, state.generation), extra)
 
     # Two generations per step let a GPU swap two buffers instead of copying the population back; a CPU gains nothing.
     unroll = 1 if jax.default_backend() == "cpu" else 2
     start = rest._replace(population=packed(population))
-    state, history = lax.scan(step, start, None, length=loop.generations, unroll=unroll)
+    state, history = lax.scan(step, start, None, length=shape.generations, unroll=unroll)
     return state._replace(population=unpacked(state.population, dtype)), history
 
 
@@ -179,13 +179,13 @@ def batch_sizes(rows: int, batch_size: int | None) -> set[int]:
 
 
 def _run_sharded(
-    ga: GA, objective: Objective, population: Array, rest: State, loop: Loop, shards: Shards
+    ga: GA, objective: Objective, population: Array, rest: State, shape: _Shape, shards: Shards
 ) -> tuple[State, History]:
     """One run on many devices."""
-    loop = loop._replace(batch_size=shards.batch(loop.batch_size, ga.num_children))
+    shape = shape._replace(batch_size=shards.batch(shape.batch_size, ga.num_children))
 
     def part(ga: GA, population: Array, objective: Objective, rest: State) -> tuple[Array, tuple[State, History]]:
-        state, history = _run(ga, objective, population, rest, loop, shards)
+        state, history = _run(ga, objective, population, rest, shape, shards)
         return state.population, (state._replace(population=None), history)
 
     population, (rest, history) = shards.run(part, ga, population, objective, rest)
@@ -193,13 +193,13 @@ def _run_sharded(
 
 
 def _run_seeds(
-    ga: GA, objective: Objective, population: Array, rest: State, loop: Loop, mesh: Mesh, seeds: int
+    ga: GA, objective: Objective, population: Array, rest: State, shape: _Shape, mesh: Mesh, seeds: int
 ) -> tuple[State, History]:
     """Many runs on many devices, some on each. All but the populations is known everywhere afterwards."""
     by_seed = PartitionSpec(mesh.axis_names[0])
 
     def part(ga: GA, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
-        return jax.vmap(lambda population, rest: _run(ga, objective, population, rest, loop))(population, rest)
+        return jax.vmap(lambda population, rest: _run(ga, objective, population, rest, shape))(population, rest)
 
     specs = REPLICATED, REPLICATED, by_seed, by_seed
     many = jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=by_seed, check_vma=False)
