@@ -44,7 +44,7 @@ def hasty():
 
 def stop(pool):
     """As SIGSTOP does: its processes neither read nor answer."""
-    for worker in pool._team._workers:
+    for worker in pool._workers:
         os.kill(worker.process.pid, signal.SIGSTOP)
 
 
@@ -83,9 +83,9 @@ def test_functions_that_have_no_name_are_sent_by_cloudpickle(pool):
 
 
 def test_processes_stay_for_the_next_call(pool):
-    before = {worker.process.pid for worker in pool._team._workers}
+    before = {worker.process.pid for worker in pool._workers}
     minimize(workers=pool)
-    assert {worker.process.pid for worker in pool._team._workers} == before
+    assert {worker.process.pid for worker in pool._workers} == before
 
 
 @pytest.mark.parametrize("ways", [(False, True), (True, False)])
@@ -240,7 +240,7 @@ def test_what_cannot_be_sent_is_said_before_anything_is_started():
     pool = Pool(2)
     with pytest.raises(TypeError, match=r"args\[1\] \(a lock\) cannot be sent to workers.*pickle"):
         minimize(args=(1, threading.Lock()), workers=pool)
-    assert pool._team is None
+    assert not pool._is_open
 
 
 def test_what_cannot_be_loaded_is_said_before_any_work(pool):
@@ -286,16 +286,15 @@ def test_how_long_loading_may_take():
 
 
 def test_workers_that_slow_a_run_down_are_warned_about(pool):
-    """Once. How long things take depends on how busy the machine is, so a team is told what its populations took."""
+    """Once. How long things take depends on how busy the machine is, so a pool is told what its populations took."""
     minimize(workers=pool, maxiter=1)
-    team = pool._team
 
     def said(wall, spent):
-        team._populations, team._wall, team._spent, team._schedule.spent = 0, 0.0, 0.0, spent
+        pool._populations, pool._wall, pool._spent, pool._schedule.spent = 0, 0.0, 0.0, spent
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(30):
-                team._judge(wall)
+                pool._judge(wall)
         return [str(warning.message) for warning in caught]
 
     (warning,) = said(wall=2e-3, spent=1e-3)

@@ -141,7 +141,7 @@ def test_what_cannot_be_sent_is_said_before_anything_is_started():
     workers = gesmr.Ray("ray")
     with pytest.raises(TypeError, match=r"args\[0\] \(a lock\) cannot be sent to workers"):
         minimize(args=(threading.Lock(),), workers=workers)
-    assert workers._team is None
+    assert not workers._is_open
 
 
 def test_what_cannot_be_loaded_is_said_before_any_work(actors):
@@ -152,7 +152,7 @@ def test_what_cannot_be_loaded_is_said_before_any_work(actors):
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # to start another node
 def test_a_node_is_killed_in_the_middle_of_a_generation(actors, nodes, tmp_path):
     """Everything is as if nothing had happened; a new node then gets work."""
-    ours = actors._team._ray.get_runtime_context().get_node_id()
+    ours = actors._ray.get_runtime_context().get_node_id()
 
     def others():
         return [path for path in tmp_path.iterdir() if path.name != ours]
@@ -167,7 +167,7 @@ def test_a_node_is_killed_in_the_middle_of_a_generation(actors, nodes, tmp_path)
     result = minimize(**options, maxiter=2, workers=actors)
     killer.join()
     assert_same(result, minimize(misbehaving.sphere, popsize=41, maxiter=2))
-    wait_until(lambda: sum(node["Alive"] for node in actors._team._ray.nodes()) == 1)
+    wait_until(lambda: sum(node["Alive"] for node in actors._ray.nodes()) == 1)
     for path in others():
         path.unlink()
     nodes.add()

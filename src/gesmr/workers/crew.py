@@ -24,29 +24,34 @@ class Evaluated(NamedTuple):
     errors: dict[int, str]
 
 
+class Worker:
+    """One worker, seen from here."""
+
+    state = "starting"  # then "idle" until there is an objective, "loading", "ready" and, now and then, "busy"
+    since = 0.0  # when it last took something
+
+
 class Crew:
-    """Shared by several calls of `minimize` in a `with` block; otherwise started and closed by each."""
+    """Workers, and the loop that keeps them at work. How they are reached is up to each kind.
+
+    Shared by several calls of `minimize` in a `with` block; otherwise started and closed by each. A worker that is
+    lost, refuses, does not start or is ended is replaced at once.
+    """
+
+    _grain: float  # seconds an assignment should last for sending it to cost little
 
     def __init__(self, timeout: float | None = None, tries: int = 3, chunk: int | None = None):
         self.timeout = None if timeout is None else _checks.number("timeout", timeout, 0.0)
         self.tries = _checks.integer("tries", tries, 1)
         self.chunk = None if chunk is None else _checks.integer("chunk", chunk, 1)
         self.held = False  # by a `with` block
-        self._team: Team | None = None
+        self._is_open = False
         self._busy = threading.Lock()
 
     @property
     def patience(self) -> float:
         """Seconds that loading the objective may take."""
         return math.inf if self.timeout is None else max(self.timeout, _LOADING_SECONDS)
-
-    @classmethod
-    def meant_by(cls, workers: Any, timeout: float | None) -> Self | None:
-        """The crew that `workers`, which is none, stands for, if it is one of this kind."""
-        raise NotImplementedError
-
-    def _gather(self) -> "Team":
-        raise NotImplementedError
 
     def pack(self, call: Any) -> bytes:
         """The objective as it is sent; TypeError if it cannot be."""
@@ -63,7 +68,7 @@ class Crew:
     def close(self) -> None:
         """End all workers, also those in the middle of something."""
         self.held = False
-        self._end_team()
+        self._end_all()
 
     def evaluate(self, objective: bytes, rows: np.ndarray, *, forgiving: bool) -> Evaluated:
         """Values of candidates by a packed objective. Raises what the first candidate that fails has raised.
@@ -74,61 +79,46 @@ class Crew:
         if not self._busy.acquire(blocking=False):
             raise RuntimeError(f"these workers are in use: another call needs a {type(self).__name__} of its own")
         try:
-            team = self._open()
+            self._open()
             try:
-                return team.evaluate(objective, rows, forgiving)
+                return self._evaluate(objective, rows, forgiving)
             finally:
-                if not team.sound:  # cut off in the middle of something, by Ctrl-C for instance
-                    self._end_team()
+                if not self._sound:  # cut off in the middle of something, by Ctrl-C for instance
+                    self._end_all()
         finally:
             self._busy.release()
 
-    def _end_team(self) -> None:
-        with uninterrupted():
-            team, self._team = self._team, None
-            if team is not None:
-                team.close()
-
-    def _open(self) -> "Team":
-        if self._team is None:
-            self._team = self._gather()
-        return self._team
-
-
-class Worker:
-    """One worker, seen from here."""
-
-    state = "starting"  # then "idle" until there is an objective, "loading", "ready" and, now and then, "busy"
-    since = 0.0  # when it last took something
-
-
-class Team:
-    """Workers that are running, and the loop that keeps them at work. How they are reached is up to each kind.
-
-    A worker that is lost, refuses, does not start or is ended is replaced at once.
-    """
-
-    grain: float  # seconds an assignment should last for sending it to cost little
-
-    def __init__(self, options: Crew):
-        self._name, self._patience = str(options), options.patience
+    def _open(self) -> None:
+        if self._is_open:
+            return
+        self._is_open = True
+        self._sound = True  # whether workers can be asked for more
         self._workers: list[Any] = []
         self._objective: bytes | None = None
         self._failed_starts = 0
-        self.sound = True  # whether it can be asked for more
         try:
-            self.size = self._connect(options)
-            limits = {"tries": options.tries, "timeout": options.timeout, "chunk": options.chunk}
-            self._schedule = Schedule(self.size, **limits, grain=self.grain)
-            for _ in range(self.size):
+            size, limits = self._connect(), {"tries": self.tries, "timeout": self.timeout, "chunk": self.chunk}
+            self._schedule = Schedule(size, **limits, grain=self._grain)
+            for _ in range(size):
                 self._start()
         except BaseException:
-            self.close()
+            self._end_all()
             raise
+
+    def _end_all(self) -> None:
+        with uninterrupted():
+            if self._is_open:
+                self._is_open = False
+                self._disconnect()
 
     # What a kind has to do
 
-    def _connect(self, options: Any) -> int:
+    @classmethod
+    def meant_by(cls, workers: Any, timeout: float | None) -> Self | None:
+        """The crew that `workers`, which is none, stands for, if it is one of this kind."""
+        raise NotImplementedError
+
+    def _connect(self) -> int:
         """Prepare for workers; how many there are to be."""
         raise NotImplementedError
 
@@ -156,7 +146,8 @@ class Team:
         """Pass on what has happened, as soon as something has, at most so many seconds from now."""
         raise NotImplementedError
 
-    def close(self) -> None:
+    def _disconnect(self) -> None:
+        """End all workers."""
         raise NotImplementedError
 
     # What a kind has heard of a worker
@@ -168,7 +159,7 @@ class Team:
 
     def _loaded(self, worker: Worker, failure: bytes | None) -> None:
         if failure is not None:
-            worker.state, self.sound, self._objective = "idle", True, None
+            worker.state, self._sound, self._objective = "idle", True, None
             error = unpack_exception(failure)
             raise WorkerError(
                 f"a worker cannot load fun: {described(error)}; what it needs must be importable there (in a "
@@ -190,13 +181,13 @@ class Team:
 
     # The loop
 
-    def evaluate(self, objective: bytes, rows: np.ndarray, forgiving: bool) -> Evaluated:
-        self.sound = False
+    def _evaluate(self, objective: bytes, rows: np.ndarray, forgiving: bool) -> Evaluated:
+        self._sound = False
         if objective is not self._objective:
             self._load(objective)
         while not self._at_work():
             self._listen(_LOOK)
-        schedule, complete = self._schedule, self._at_work() == self.size
+        schedule, complete = self._schedule, self._at_work() == len(self._workers)
         start = time.monotonic()
         schedule.begin(len(rows), forgiving=forgiving)
         while not schedule.done:
@@ -205,7 +196,7 @@ class Team:
             self._listen(max(until, 0.0))
             for worker, why in schedule.overdue(time.monotonic()):
                 self._end(worker, why)
-        self.sound = True
+        self._sound = True
         if schedule.failure is not None:
             row, why = schedule.failure
             raise unpack_exception(why) if isinstance(why, bytes) else WorkerError(f"candidate {row}: {why}")
@@ -243,10 +234,10 @@ class Team:
 
     def _listen(self, seconds: float) -> None:
         self._hear(seconds)
-        until = time.monotonic() - self._patience
+        until = time.monotonic() - self.patience
         for worker in [worker for worker in self._workers if worker.state == "loading" and worker.since < until]:
             self._replace(worker)
-            limit = f"within {self._patience:g} s (a longer timeout gives it as long as that)"
+            limit = f"within {self.patience:g} s (a longer timeout gives it as long as that)"
             self._unstarted(f"it has not loaded fun {limit}")
 
     def _end(self, worker: Any, why: str) -> None:
@@ -263,7 +254,7 @@ class Team:
         self._wall, self._spent = self._wall + seconds, self._spent + self._schedule.spent
         if self._populations == _JUDGED and self._wall > self._spent:
             warnings.warn(
-                f"{self._name} are slower than none: {_JUDGED} generations took {self._wall:.3g} s, of which fun "
+                f"{self} are slower than none: {_JUDGED} generations took {self._wall:.3g} s, of which fun "
                 f"itself needs {self._spent:.3g} s; leave out workers",
                 RuntimeWarning,
                 stacklevel=2,

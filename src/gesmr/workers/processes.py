@@ -20,7 +20,7 @@ import numpy as np
 
 from .. import _checks
 from .._signals import uninterrupted
-from .crew import Crew, Team, Worker
+from .crew import Crew, Worker
 from .remote import Evaluator
 
 _NAME = "gesmr worker"
@@ -45,6 +45,8 @@ class Pool(Crew):
     chunk: candidates sent at a time, by default found out from how long they take.
     """
 
+    _grain = 0.002
+
     def __init__(
         self, processes: int | None = None, *, timeout: float | None = None, tries: int = 3, chunk: int | None = None
     ):
@@ -61,8 +63,75 @@ class Pool(Crew):
     def __str__(self) -> str:
         return f"{self.processes} processes"
 
-    def _gather(self) -> Team:
-        return _Processes(self)
+    def _connect(self) -> int:
+        self._finalizer = weakref.finalize(self, _close, self._workers)  # if nobody closes it
+        here = multiprocessing.current_process()
+        if here.name == _NAME and getattr(here, "_inheriting", False):
+            sys.exit(_UNGUARDED)  # a worker, in the middle of importing the script
+        self._context = multiprocessing.get_context("spawn")
+        self._loads, self._message = 0, b""  # how many objectives there were, and the last with its number
+        return self.processes
+
+    def _start(self) -> None:
+        with uninterrupted():
+            self._workers.append(_Worker(self._context))
+
+    def _forget(self, worker: "_Worker") -> None:
+        self._workers.remove(worker)
+        worker.kill()
+
+    def _publish(self, objective: bytes) -> None:
+        self._loads += 1
+        self._message = pickle.dumps((self._loads, objective))
+
+    def _tell_objective(self, worker: "_Worker") -> None:
+        worker.tell(self._message)
+
+    def _tell_rows(self, worker: "_Worker", number: int, rows: np.ndarray) -> None:
+        worker.tell(pickle.dumps((number, rows), pickle.HIGHEST_PROTOCOL))
+
+    def _hear(self, seconds: float) -> None:
+        with _Selector() as selector:
+            for worker in self._workers:
+                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.unsent else 0)
+                selector.register(worker.socket, wanted, worker)
+            found = [key.data for key, _ in selector.select(seconds)]
+        for worker in found:
+            worker.send_on()
+            messages, alive = worker.hear()
+            for message in messages:
+                self._received(worker, message)
+            if not alive:
+                self._died(worker)
+
+    def _received(self, worker: "_Worker", message: tuple) -> None:
+        match message:
+            case ("started",):
+                self._started(worker)
+            case ("loaded", number, failure) if number == self._loads:
+                self._loaded(worker, failure)
+            case ("answer", number, answer):
+                self._answered(worker, number, answer)
+
+    def _died(self, worker: "_Worker") -> None:
+        worker.process.join(_CLOSING_SECONDS)  # so that its status is its own
+        self._forget(worker)
+        status = worker.process.exitcode
+        if status == _UNGUARDED and worker.state == "starting":
+            self._unstarted(_GUARD, final=True)
+        self._start()
+        why = f"its process {_ended(status)}"
+        match worker.state:
+            case "starting":
+                self._unstarted(f"{why} while it was starting")
+            case "loading":
+                self._unstarted(f"{why} while it was loading fun")
+            case _:
+                self._schedule.lost(worker, why)
+
+    def _disconnect(self) -> None:
+        self._finalizer.detach()
+        _close(self._workers)
 
 
 def is_integer(value: Any) -> bool:
@@ -128,80 +197,6 @@ class _Worker(Worker):
         self.process.kill()
         self.process.join()
         self.socket.close()
-
-
-class _Processes(Team):
-    grain = 0.002
-
-    def _connect(self, options: Pool) -> int:
-        self._finalizer = weakref.finalize(self, _close, self._workers)  # if nobody closes it
-        here = multiprocessing.current_process()
-        if here.name == _NAME and getattr(here, "_inheriting", False):
-            sys.exit(_UNGUARDED)  # a worker, in the middle of importing the script
-        self._context = multiprocessing.get_context("spawn")
-        self._loads, self._message = 0, b""  # how many objectives there were, and the last with its number
-        return options.processes
-
-    def _start(self) -> None:
-        with uninterrupted():
-            self._workers.append(_Worker(self._context))
-
-    def _forget(self, worker: _Worker) -> None:
-        self._workers.remove(worker)
-        worker.kill()
-
-    def _publish(self, objective: bytes) -> None:
-        self._loads += 1
-        self._message = pickle.dumps((self._loads, objective))
-
-    def _tell_objective(self, worker: _Worker) -> None:
-        worker.tell(self._message)
-
-    def _tell_rows(self, worker: _Worker, number: int, rows: np.ndarray) -> None:
-        worker.tell(pickle.dumps((number, rows), pickle.HIGHEST_PROTOCOL))
-
-    def _hear(self, seconds: float) -> None:
-        with _Selector() as selector:
-            for worker in self._workers:
-                wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if worker.unsent else 0)
-                selector.register(worker.socket, wanted, worker)
-            found = [key.data for key, _ in selector.select(seconds)]
-        for worker in found:
-            worker.send_on()
-            messages, alive = worker.hear()
-            for message in messages:
-                self._received(worker, message)
-            if not alive:
-                self._died(worker)
-
-    def _received(self, worker: _Worker, message: tuple) -> None:
-        match message:
-            case ("started",):
-                self._started(worker)
-            case ("loaded", number, failure) if number == self._loads:
-                self._loaded(worker, failure)
-            case ("answer", number, answer):
-                self._answered(worker, number, answer)
-
-    def _died(self, worker: _Worker) -> None:
-        worker.process.join(_CLOSING_SECONDS)  # so that its status is its own
-        self._forget(worker)
-        status = worker.process.exitcode
-        if status == _UNGUARDED and worker.state == "starting":
-            self._unstarted(_GUARD, final=True)
-        self._start()
-        why = f"its process {_ended(status)}"
-        match worker.state:
-            case "starting":
-                self._unstarted(f"{why} while it was starting")
-            case "loading":
-                self._unstarted(f"{why} while it was loading fun")
-            case _:
-                self._schedule.lost(worker, why)
-
-    def close(self) -> None:
-        self._finalizer.detach()
-        _close(self._workers)
 
 
 def _ended(status: int | None) -> str:

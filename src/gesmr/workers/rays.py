@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks, _ray
-from .crew import Crew, Team, Worker
+from .crew import Crew, Worker
 from .remote import Evaluator
 from .sending import pack
 
@@ -23,6 +23,8 @@ class Ray(Crew):
     timeout, tries, chunk: as for `Pool`.
     options: of `ray.init`, such as num_cpus for a cluster that is started or runtime_env for any.
     """
+
+    _grain = 0.02
 
     def __init__(
         self,
@@ -52,41 +54,23 @@ class Ray(Crew):
         return "actors of Ray" if self.actors is None else f"{self.actors} actors of Ray"
 
     def pack(self, call: Any) -> bytes:
-        _ray.load()
-        from ray import cloudpickle  # noqa: PLC0415
+        return pack(call, _ray.load().cloudpickle)
 
-        return pack(call, cloudpickle)
-
-    def _gather(self) -> Team:
-        return _Actors(self)
-
-
-class _Worker(Worker):
-    """Is one actor."""
-
-    def __init__(self, handle: Any):
-        self.handle = handle
-        self.node: str | None = None  # where it is, once that is known
-
-
-class _Actors(Team):
-    grain = 0.02
-
-    def _connect(self, options: Ray) -> int:
-        self._connection = _ray.connected(options.address, **options.options)
+    def _connect(self) -> int:
+        self._connection = _ray.connected(self.address, **self.options)
         self._ray = ray = self._connection.__enter__()
         self._waiting: dict[Any, tuple[_Worker, int]] = {}  # for what, from whom, and the number of the assignment
         self._since = time.monotonic()  # without any worker
-        share = {"num_cpus": options.cpus, "scheduling_strategy": "SPREAD"}
+        share = {"num_cpus": self.cpus, "scheduling_strategy": "SPREAD"}
         self._class = ray.remote(**share, max_restarts=0, max_task_retries=0)(_Actor)
-        return options.actors or max(int(ray.cluster_resources().get("CPU", 0) / options.cpus), 1)
+        return self.actors or max(int(ray.cluster_resources().get("CPU", 0) / self.cpus), 1)
 
     def _start(self) -> None:
         worker = _Worker(self._class.remote())
         self._workers.append(worker)
         self._waiting[worker.handle.node.remote()] = (worker, 0)
 
-    def _forget(self, worker: _Worker) -> None:
+    def _forget(self, worker: "_Worker") -> None:
         self._workers.remove(worker)
         self._waiting = {reference: what for reference, what in self._waiting.items() if what[0] is not worker}
         self._ray.kill(worker.handle)
@@ -96,10 +80,10 @@ class _Actors(Team):
         self._waiting = {reference: what for reference, what in self._waiting.items() if what[0].state == "starting"}
         self._since = time.monotonic()
 
-    def _tell_objective(self, worker: _Worker) -> None:
+    def _tell_objective(self, worker: "_Worker") -> None:
         self._waiting[worker.handle.load.remote(self._sent)] = (worker, 0)
 
-    def _tell_rows(self, worker: _Worker, number: int, rows: np.ndarray) -> None:
+    def _tell_rows(self, worker: "_Worker", number: int, rows: np.ndarray) -> None:
         self._waiting[worker.handle.evaluate.remote(np.ascontiguousarray(rows))] = (worker, number)
 
     def _hear(self, seconds: float) -> None:
@@ -136,7 +120,7 @@ class _Actors(Team):
                 case _:
                     self._answered(worker, number, found)
 
-    def _died(self, worker: _Worker, why: str) -> None:
+    def _died(self, worker: "_Worker", why: str) -> None:
         blame = any(node["NodeID"] == worker.node and node["Alive"] for node in self._ray.nodes())
         self._replace(worker)
         if worker.state == "starting":
@@ -146,12 +130,20 @@ class _Actors(Team):
         else:
             self._schedule.lost(worker, f"its actor died: {why}", blame=blame)
 
-    def close(self) -> None:
+    def _disconnect(self) -> None:
         try:
             for worker in list(self._workers):
                 self._forget(worker)
         finally:
             self._connection.__exit__(None, None, None)
+
+
+class _Worker(Worker):
+    """Is one actor."""
+
+    def __init__(self, handle: Any):
+        self.handle = handle
+        self.node: str | None = None  # where it is, once that is known
 
 
 def _first_line(error: Exception) -> str:

@@ -18,7 +18,11 @@ class WorkerError(RuntimeError):
 
 def pack(call: Any, pickler: Any = None) -> bytes:
     """An objective, with what its values depend on, or TypeError that says which part cannot be sent."""
-    pickler = pickler or _pickler()
+    if pickler is None:
+        try:
+            pickler = importlib.import_module("cloudpickle")
+        except ImportError:  # then functions must be importable by their names
+            pickler = pickle
     try:
         inside = pickler.dumps(call)
     except Exception as error:
@@ -32,13 +36,6 @@ def pack(call: Any, pickler: Any = None) -> bytes:
 _NOTE = "In a worker:\n"
 _INSTALL = "; pip install cloudpickle sends more"
 _NAMED = "; define it at the top of a module (no lambda, no function in a function), or pip install cloudpickle"
-
-
-def _pickler() -> Any:
-    try:
-        return importlib.import_module("cloudpickle")
-    except ImportError:  # then functions must be importable by their names
-        return pickle
 
 
 def unpack(packed: bytes) -> Any:
