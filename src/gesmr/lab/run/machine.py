@@ -43,7 +43,10 @@ class Machine:
 
     def __init__(self, devices: int | None = None, threads: int | None = None):
         use_cache()
-        self.devices = _first_devices(devices)
+        there = jax.local_devices()
+        if devices is not None and not 1 <= devices <= len(there):
+            raise LabError(f"--devices must be from 1 to {len(there)}, the devices JAX finds here, got {devices}")
+        self.devices = there[:devices]
         on_a_cpu = jax.default_backend() == "cpu"
         self.threads = threads or (max(1, (os.cpu_count() or 1) // len(self.devices)) if on_a_cpu else 2)
         self._switch_interval = sys.getswitchinterval()
@@ -107,13 +110,6 @@ class DevicePlace:
         where = f"{self._device.platform}:{self._device.id}"
         record = {**provenance.machine(), "label": job.label, "on": where, "seconds": round(seconds, 3)}
         return Computed(arrays, record, seconds)
-
-
-def _first_devices(number: int | None) -> list[Device]:
-    devices = jax.local_devices()
-    if number is not None and not 1 <= number <= len(devices):
-        raise LabError(f"--devices must be from 1 to {len(devices)}, the devices JAX finds here, got {number}")
-    return devices[:number]
 
 
 def _memory(devices: Sequence[Device]) -> int:

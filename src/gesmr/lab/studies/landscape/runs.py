@@ -93,11 +93,8 @@ class PanelJob(Job[Panel]):
         index = PAPER_FUNCTIONS.index(panel.function)
         step = partial(compiled(self.programs[0]), np.float32(panel.std), np.int32(index))
         key = noise.fold_in(noise.key(2022), index, panel.dim)
-
-        def lanes_done(lanes: int) -> None:
-            tick(self._genes(lanes))
-
-        return to_arrays(stream(step, key, panel.rates, panel.points, panel.group, self.lanes, BINS, lanes_done))
+        sizes = panel.points, panel.group, self.lanes, BINS
+        return to_arrays(stream(step, key, panel.rates, *sizes, lambda lanes: tick(self._genes(lanes))))
 
     def _genes(self, lanes: int) -> int:
         return lanes * 2 * self.one.group * self.one.dim
