@@ -6,7 +6,7 @@ many times, and only pooled values are written.
 """
 
 import warnings
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Any
 
 import jax
@@ -14,11 +14,10 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jax.experimental import pallas as pl
 
-from .networks import POOL, ConvNet, pooled
-
 CHANNELS = 10
 BLOCK, WARPS = 128, 2  # images of a program, and its threads / 32
 
+_POOL = ((0, 0), (0, 1), (1, 0), (1, 1))  # the places of a pooling window
 _TAPS = tuple((i, j) for i in range(3) for j in range(3))
 
 Layers = list[tuple[Array, Array]]
@@ -30,7 +29,7 @@ def usable() -> bool:
     if jax.default_backend() != "gpu" or "nvidia" not in jax.devices()[0].device_kind.lower():
         return False
     try:
-        shapes = [layer.weights for layer in ConvNet().layers]
+        shapes = [(10, 1, 3, 3), (10, 10, 3, 3), (10, 10, 3, 3), (10, 10), (10, 10)]
         layers = [tuple(jax.ShapeDtypeStruct((1, *s), jnp.float32) for s in (shape, shape[:1])) for shape in shapes]
         jax.jit(outputs).lower(layers, jax.ShapeDtypeStruct((22, 22, 1), jnp.float32)).compile()
     except Exception as error:  # whatever the compiler of this version or card does not like
@@ -47,19 +46,22 @@ def outputs(layers: Layers, images: Array, interpret: bool = False) -> Array:
     images = jnp.pad(images, ((0, 0), (0, 0), (0, padded - n)))
     biases = [bias for _, bias in layers]
     call = partial(_call, networks=networks, images=padded, interpret=interpret)
-    x = call(_first_kernel, 10, images[None], [first.reshape(networks, 10, 9), biases[0]])
+    x = call(_first_kernel, 10, images, [first.reshape(networks, 10, 9), biases[0]], shared=True)
     x = call(_second_kernel, 4, x, [second.reshape(networks, 10, 10, 9), biases[1]])
     heads = [third.reshape(networks, 10, 10, 9), biases[2], dense[0][0], biases[3], dense[1][0], biases[4]]
     return call(_last_kernel, 1, x, heads)[:, :, 0, 0, :n]
 
 
-def _call(kernel: Any, side: int, x: Array, weights: list[Array], networks: int, images: int, interpret: bool) -> Array:
-    """`f[N, 10, side, side, n]` from `x f[N or 1, ..., n]`, all of which but the images is at hand for every window."""
-    rest = x.shape[1:-1]
-    of_all = len(x) == 1
-    spec = pl.BlockSpec(
-        (None, *rest, BLOCK), lambda window, net, block: (0 if of_all else net, *(0,) * len(rest), block)
-    )
+def _call(
+    kernel: Any, side: int, x: Array, weights: list[Array], networks: int, images: int, interpret: bool, shared=False
+) -> Array:
+    """`f[N, 10, side, side, n]` from `x`, all of which but the images is at hand for every window."""
+    rest = x.shape[:-1] if shared else x.shape[1:-1]
+    zeros = (0,) * len(rest)
+    if shared:
+        spec = pl.BlockSpec((*rest, BLOCK), lambda window, net, block: (*zeros, block))
+    else:
+        spec = pl.BlockSpec((None, *rest, BLOCK), lambda window, net, block: (net, *zeros, block))
 
     def of_a_network(array: Array) -> pl.BlockSpec:
         return pl.BlockSpec((None, *array.shape[1:]), lambda window, net, block: (net, *(0,) * (array.ndim - 1)))
@@ -89,8 +91,8 @@ def _first_kernel(x, weights, biases, found) -> None:
     patch = _patch(x, window // 10, window % 10)
     for channel in range(CHANNELS):
         taps = [weights[channel, t] for t in range(9)]
-        places = [sum(taps[t] * patch[a + i][b + j] for t, (i, j) in enumerate(_TAPS)) for a, b in POOL]
-        found[channel, :] = pooled(places, biases[channel])
+        places = [sum(taps[t] * patch[a + i][b + j] for t, (i, j) in enumerate(_TAPS)) for a, b in _POOL]
+        found[channel, :] = _pooled(places, biases[channel])
 
 
 def _second_kernel(x, weights, biases, found) -> None:
@@ -118,7 +120,7 @@ def _convolution(x, weights, biases, row, column) -> list[Array]:
         added = []
         for channel in range(CHANNELS):
             taps = [weights[channel, source, t] for t in range(9)]
-            for place, (a, b) in enumerate(POOL):
+            for place, (a, b) in enumerate(_POOL):
                 total = sums[4 * channel + place]
                 for t, (i, j) in enumerate(_TAPS):
                     total += taps[t] * patch[a + i][b + j]
@@ -127,12 +129,16 @@ def _convolution(x, weights, biases, row, column) -> list[Array]:
 
     zeros = tuple(jnp.zeros(x.shape[-1], jnp.float32) for _ in range(4 * CHANNELS))
     sums = lax.fori_loop(0, CHANNELS, add, zeros)
-    return [pooled(sums[4 * channel : 4 * channel + 4], biases[channel]) for channel in range(CHANNELS)]
+    return [_pooled(sums[4 * channel : 4 * channel + 4], biases[channel]) for channel in range(CHANNELS)]
 
 
 def _patch(x, row, column, *channel) -> list[list[Array]]:
     """The 4×4 values `f[block]` that a pooling window needs."""
     return [[x[(*channel, 2 * row + i, 2 * column + j, slice(None))] for j in range(4)] for i in range(4)]
+
+
+def _pooled(places, bias) -> Array:
+    return jnp.maximum(reduce(jnp.maximum, places) + bias, 0)
 
 
 def _dense(x: list[Array], weights, biases) -> list[Array]:

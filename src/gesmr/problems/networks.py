@@ -127,7 +127,7 @@ CLASSES = 10
 SIDE = 28  # of an image
 SEEN = 22  # of it that the network sees: pooling leaves out rows and columns at the lower and right edge
 
-POOL = ((0, 0), (0, 1), (1, 0), (1, 1))  # the places of a pooling window
+_POOL = ((0, 0), (0, 1), (1, 0), (1, 1))  # the places of a pooling window
 _AT_A_TIME_ON_A_CPU = 100  # images: what a layer makes of them for one network stays in a cache
 _AT_A_TIME = 1000  # elsewhere, with all networks side by side
 _AT_A_TIME_BY_KERNELS = 5120
@@ -218,7 +218,7 @@ def _first_convolution(images: Array, weights: Array, biases: Array) -> Array:
             ]
             return sum(terms[1:], terms[0])
 
-        return pooled([at(*place) for place in POOL], bias)
+        return _pooled([at(*place) for place in _POOL], bias)
 
     return lax.map(lambda layer: channel(*layer), (weights, biases))
 
@@ -233,13 +233,13 @@ def _convolution(x: Array, weights: Array, biases: Array) -> Array:
     h, w = h // 2 - 1, w // 2 - 1  # of windows
     patches = [x[:, i : i + 2 * h : 2, j : j + 2 * w : 2] for i in range(4) for j in range(4)]
     patches = jnp.stack(patches, axis=1).reshape(16 * channels, h * w * n)
-    laid_out = [jnp.pad(weights, ((0, 0), (0, 0), (i, 1 - i), (j, 1 - j))) for i, j in POOL]
+    laid_out = [jnp.pad(weights, ((0, 0), (0, 0), (i, 1 - i), (j, 1 - j))) for i, j in _POOL]
     found = _product(jnp.concatenate(laid_out).reshape(4 * len(weights), -1), patches)
     found = found.reshape(4, len(weights), h, w, n)
-    return pooled(list(found), biases[:, None, None, None])
+    return _pooled(list(found), biases[:, None, None, None])
 
 
-def pooled(places: Sequence[Any], biases: Any) -> Array:
+def _pooled(places: Sequence[Any], biases: Any) -> Array:
     return jnp.maximum(reduce(jnp.maximum, places) + biases, 0)
 
 
