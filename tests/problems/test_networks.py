@@ -89,7 +89,7 @@ def test_the_first_kernel(parameters, images, monkeypatch):
 
     def first(x):
         kernel, taps = _conv_kernel._first_kernel, weights.reshape(3, 10, 9)
-        found = _conv_kernel._call(kernel, 10, x[None], [taps, biases], networks=3, images=16, interpret=True)
+        found = _conv_kernel._call(kernel, 10, x, [taps, biases], networks=3, images=16, interpret=True, shared=True)
         return found, jax.vmap(networks._first_convolution, in_axes=(None, 0, 0))(x, weights, biases)
 
     found, expected = jax.jit(first, compiler_options=UNOPTIMISED)(seen(images[:16]))
