@@ -13,7 +13,9 @@ import pytest
 
 import gesmr
 from gesmr.problems import control, gym, networks
-from helpers import TESTS
+from helpers import TESTS, misbehaving
+from helpers.evaluation import values
+from helpers.processes import wait_until
 from helpers.refusals import assert_refused
 from helpers.small_environments import unwrapped
 
@@ -211,7 +213,9 @@ def test_workers_find_what_one_process_finds(tmp_path):
     problem = get(closed=str(closed))
     options = {"init": problem.init(0, 21), "popsize": 21, "maxiter": 10, "rng": 0}
     alone = gesmr.minimize(problem, problem.x0, **options)
-    together = gesmr.minimize(problem, problem.x0, workers=2, **options)
+    with gesmr.Pool(2) as pool:
+        wait_until(lambda: values(pool, misbehaving.by_whom, tmp_path) and len(list(tmp_path.glob("worker-*"))) == 2)
+        together = gesmr.minimize(problem, problem.x0, workers=pool, **options)
     np.testing.assert_array_equal(alone.x, together.x)
     assert alone.fun == together.fun < problem(problem.x0)
     assert closed.read_text() == "closed\n" * 2  # one environment for each worker
