@@ -4,6 +4,7 @@ A vector holds, layer by layer, the weights and then the biases, in PyTorch's or
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
@@ -40,12 +41,12 @@ class Layer(NamedTuple):
         return math.prod(self.weights) + self.weights[0]
 
 
-class Network:
+class Network(ABC):
     """What follows from a network's layers."""
 
     @property
-    def layers(self) -> tuple[Layer, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def layers(self) -> tuple[Layer, ...]: ...
 
     @property
     def num_genes(self) -> int:

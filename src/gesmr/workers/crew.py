@@ -4,6 +4,7 @@ import math
 import threading
 import time
 import warnings
+from abc import ABC, abstractmethod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ class Worker:
     since = 0.0  # when it last took something
 
 
-class Crew:
+class Crew(ABC):
     """Workers, and the loop that keeps them at work. How they are reached is up to each kind.
 
     Shared by several calls of `minimize` in a `with` block; otherwise started and closed by each. A worker that is
@@ -114,41 +115,41 @@ class Crew:
     # What a kind has to do
 
     @classmethod
+    @abstractmethod
     def meant_by(cls, workers: Any, timeout: float | None) -> Self | None:
         """The crew that `workers`, which is none, stands for, if it is one of this kind."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _connect(self) -> int:
         """Prepare for workers; how many there are to be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _start(self) -> None:
         """Start one more. It has `_started` when it can load an objective."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _forget(self, worker: Any) -> None:
         """End a worker, whatever it does."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _publish(self, objective: bytes) -> None:
         """Another objective: nobody waits for what has to do with the one before."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _tell_objective(self, worker: Any) -> None:
         """Have a worker load what was published. It has `_loaded` that."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _tell_rows(self, worker: Any, number: int, rows: np.ndarray) -> None:
         """Have a worker evaluate candidates. It has `_answered`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hear(self, seconds: float) -> None:
         """Pass on what has happened, as soon as something has, at most so many seconds from now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _disconnect(self) -> None:
         """End all workers."""
-        raise NotImplementedError
 
     # What a kind has heard of a worker
 
