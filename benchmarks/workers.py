@@ -23,7 +23,7 @@ from common import Line, conditions, has_marks, marks, printed, replace_table
 
 import gesmr
 from gesmr import _ray
-from gesmr.optimize import space
+from gesmr.optimize import layout
 from gesmr.optimize.called import PlainValues
 from gesmr.optimize.options import Objective
 
@@ -89,7 +89,7 @@ def seconds(call: Callable[[np.ndarray], Any], rows: np.ndarray) -> float:
 
 
 def values(workers: Any, fun: Callable, *args: Any, dim: int = DIM) -> PlainValues:
-    return PlainValues(Objective(fun, args, workers=workers), space.of(np.zeros(dim))[0])
+    return PlainValues(Objective(fun, args, workers=workers), layout.of(np.zeros(dim))[0])
 
 
 def in_turn(calls: dict[str, Callable], rows: np.ndarray, repeats: int) -> dict[str, list[float]]:

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 import gesmr
-from gesmr.optimize import space
+from gesmr.optimize import layout
 from gesmr.optimize.called import PlainValues
 from gesmr.optimize.options import Objective
 
@@ -23,7 +23,7 @@ def values(
     workers: Any, fun: Any, *args: Any, rows: np.ndarray = ROWS, **options: Any
 ) -> tuple[PlainValues, np.ndarray]:
     """What evaluates, and the values of candidates."""
-    by = PlainValues(Objective(fun, args, workers=workers, **options), space.of(rows[0])[0])
+    by = PlainValues(Objective(fun, args, workers=workers, **options), layout.of(rows[0])[0])
     return by, by(rows)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gesmr
-from gesmr.optimize import space
+from gesmr.optimize import layout
 from gesmr.optimize.called import PlainValues
 from gesmr.optimize.options import Objective
 from gesmr.workers import Pool, crew
@@ -244,7 +244,7 @@ def test_what_cannot_be_sent_is_said_before_anything_is_started():
 
 
 def test_what_cannot_be_loaded_is_said_before_any_work(pool):
-    by = PlainValues(Objective(misbehaving.Unloadable(), workers=pool), space.of(ROWS[0])[0])
+    by = PlainValues(Objective(misbehaving.Unloadable(), workers=pool), layout.of(ROWS[0])[0])
     for _ in range(2):
         with pytest.raises(gesmr.WorkerError, match="a worker cannot load fun: ImportError: not here"):
             by(ROWS)

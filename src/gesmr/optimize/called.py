@@ -11,10 +11,10 @@ from .. import _checks
 from ..generation import Values
 from ..workers import crew_of, map_of
 from ..workers.sending import described, sendable
+from .layout import Layout, cast, real_values
 from .options import Objective
 from .phases import Told
 from .run import Run
-from .space import Space, cast, real_values
 
 Outcome = tuple[float, str | None]  # a value, or NaN and what was raised
 
@@ -25,14 +25,14 @@ class PlainValues:
     def __init__(
         self,
         objective: Objective,
-        space: Space,
+        layout: Layout,
         *,
         repeats: int = 1,
         known: tuple[np.ndarray, Outcome] | None = None,  # a row for which it has been called already
         why: str = "",  # it is not compiled, for the result
     ):
         self._objective, self._repeats, self._known = objective, repeats, known
-        self._call = _Call(objective.fun, objective.args, space, objective.on_error)
+        self._call = _Call(objective.fun, objective.args, layout, objective.on_error)
         self._crew = crew_of(objective.workers)
         if self._crew is None:
             self._map = map_of(objective.workers)
@@ -130,14 +130,14 @@ class CalledStep:
     def _internal(self, rows: np.ndarray) -> np.ndarray:
         """Values of candidates as minimised inside."""
         setup = self._run.setup
-        return cast(setup.sign * self._values(rows), setup.space.wide)
+        return cast(setup.sign * self._values(rows), setup.layout.wide)
 
 
 class _Call:
     """One evaluation and what it raised. A class, so that it can be sent to other processes."""
 
-    def __init__(self, fun: Callable, args: tuple, space: Space, on_error: str):
-        self.fun, self.args, self.space, self.on_error = fun, args, space, on_error
+    def __init__(self, fun: Callable, args: tuple, layout: Layout, on_error: str):
+        self.fun, self.args, self.layout, self.on_error = fun, args, layout, on_error
         self._sent = False
 
     def __setstate__(self, state: dict) -> None:
@@ -145,7 +145,7 @@ class _Call:
 
     def __call__(self, row: np.ndarray) -> Outcome:
         try:
-            x = row.copy() if self.space.is_vector else self.space.solution(row)
+            x = row.copy() if self.layout.is_vector else self.layout.solution(row)
             return number(self.fun(x, *self.args)), None
         except Exception as error:
             if self.on_error == "raise":
@@ -156,7 +156,7 @@ class _Call:
 
     def many(self, rows: np.ndarray) -> tuple[np.ndarray, str | None]:
         try:
-            values = self.fun(self.space.stacked(rows.copy()), *self.args)
+            values = self.fun(self.layout.stacked(rows.copy()), *self.args)
             return returned(values, len(rows)), None
         except Exception as error:
             if self.on_error == "raise":

@@ -19,10 +19,10 @@ from ..generation import Values
 from ..noise import Key
 from . import archive, exact, options, phases
 from .archive import CheckpointError, Content
+from .layout import Layout, precision
 from .options import Setup
 from .phases import Before, First, Ran, Told
 from .run import Record, Run
-from .space import Space, precision
 from .stopping import Limits, Progress
 
 _ARRAYS, _SIDES = (np.ndarray, np.ndarray | None), ("low", "high", "unit")
@@ -65,7 +65,7 @@ def resumed(
         was, now = ("called", "compiled") if compiled else ("compiled", "called")
         raise CheckpointError(f"{path} is of another run: fun was {was}, now it is {now}")
     _check_machine(meta.get("machine"))
-    with _understood(path), precision(setup.space.dtype):
+    with _understood(path), precision(setup.layout.dtype):
         parts = _parts(setup, meta, _Arrays(arrays), shards)
     return Run(setup, limits, shards=shards, compiled=was_compiled(meta), path=str(meta.get("path")), **parts)
 
@@ -130,21 +130,21 @@ def snapshot(run: Run) -> Content:
 
 def _parts(setup: Setup, meta: dict[str, Any], arrays: "_Arrays", shards: Shards | None) -> dict[str, Any]:
     """What a checkpoint says of a run of this setup: phase, progress, record, champion, whether it has warned."""
-    space, progress, record = setup.space, _progress(meta["progress"]), Record()
+    layout, progress, record = setup.layout, _progress(meta["progress"]), Record()
     ga, key, members = setup.ga(progress.run), phases.key(setup, progress.run), setup.members(progress.run)
     rows = _population(arrays, setup, members)
     population = jnp.asarray(rows) if shards is None else shards.shard(rows)
     record.add(*(arrays.get(f"history.{name}", (progress.nit,), kind) for name, kind in _HISTORY.items()))
     champion = None
     if meta["champion"] is not None:
-        champion = float(meta["champion"]), arrays.get("champion", (space.dim,), space.wide)
+        champion = float(meta["champion"]), arrays.get("champion", (layout.dim,), layout.wide)
     if meta["phase"] == "first":
-        values, known = arrays.get("values", (members,), space.wide), arrays.get("known", (members,), "bool")
+        values, known = arrays.get("values", (members,), layout.wide), arrays.get("known", (members,), "bool")
         phase = First(population, values, known)
     elif meta["phase"] == "ran":
         phase = Ran(_state(ga, key, arrays, setup)._replace(population=population))
     elif "before.fitness" in arrays:
-        fitness = arrays.get("before.fitness", (members,), space.wide)
+        fitness = arrays.get("before.fitness", (members,), layout.wide)
         phase = phases.valued(ga, setup, key, population, fitness, ask=shards is None)
     else:
         phase, _, _ = phases.told(ga, population, _before(ga, key, arrays, setup))
@@ -187,10 +187,10 @@ class _Arrays:
 
 def _population(arrays: _Arrays, setup: Setup, members: int) -> np.ndarray:
     """Members `f[N+1, d]`, as they are stored: finite, and inside the bounds."""
-    narrow = setup.space.dtype == "bfloat16"
-    stored = arrays.get("population", (members, setup.space.dim), np.uint16 if narrow else setup.space.dtype)
+    narrow = setup.layout.dtype == "bfloat16"
+    stored = arrays.get("population", (members, setup.layout.dim), np.uint16 if narrow else setup.layout.dtype)
     rows = stored.view(jnp.bfloat16) if narrow else stored
-    wide = rows.astype(setup.space.wide, copy=False)
+    wide = rows.astype(setup.layout.wide, copy=False)
     bounds = setup.bounds
     inside = np.isfinite(wide) if bounds is None else (bounds.low <= wide) & (wide <= bounds.high) & np.isfinite(wide)
     if not inside.all():
@@ -225,8 +225,8 @@ def written(setup: Setup) -> Content:
     plain, arrays = {}, {}
     for field in dataclasses.fields(setup):
         name, value = field.name, getattr(setup, field.name)
-        if isinstance(value, Space):
-            plain |= _described_space(value)
+        if isinstance(value, Layout):
+            plain |= _described_layout(value)
         elif field.type in _ARRAYS:
             arrays[name] = value
         elif field.type == Bounds | None:
@@ -255,12 +255,12 @@ def _rebuilt(plain: dict[str, Any], arrays: dict[str, np.ndarray], x0: Any, cont
     return dataclasses.replace(fresh, bounds=bounds, **stored)
 
 
-def _described_space(space: Space) -> dict[str, Any]:
+def _described_layout(layout: Layout) -> dict[str, Any]:
     return {
-        "variables": space.dim,
-        "structure": None if space.is_vector else [str(space.treedef), space.shapes, space.dtypes],
-        "dtype": space.dtype,
-        "x64": bool(jax.config.jax_enable_x64) or space.dtype == "float64",  # type: ignore[attr-defined]
+        "variables": layout.dim,
+        "structure": None if layout.is_vector else [str(layout.treedef), layout.shapes, layout.dtypes],
+        "dtype": layout.dtype,
+        "x64": bool(jax.config.jax_enable_x64) or layout.dtype == "float64",  # type: ignore[attr-defined]
     }
 
 
@@ -333,17 +333,17 @@ def _before_arrays(before: Before | np.ndarray | None) -> dict[str, Any]:
 
 def _state(ga: GA, key: Key, arrays: "_Arrays", setup: Setup) -> State:
     """A state without its population. Its controller's structure is the one a fresh state has."""
-    fresh = jax.eval_shape(lambda k: ga.controller.init(k, ga.num_children, setup.space.dim), key)
+    fresh = jax.eval_shape(lambda k: ga.controller.init(k, ga.num_children, setup.layout.dim), key)
     leaves, treedef = jax.tree.flatten(fresh)
     stored = [arrays.get(f"state.controller.{i}", leaf.shape, leaf.dtype) for i, leaf in enumerate(leaves)]
     controller = jax.tree.unflatten(treedef, [jnp.asarray(array) for array in stored])
     generation = jnp.asarray(arrays.get("state.generation", (), "int32"))
-    fitness = jnp.asarray(arrays.get("state.fitness", (ga.num_children + 1,), setup.space.wide))
+    fitness = jnp.asarray(arrays.get("state.fitness", (ga.num_children + 1,), setup.layout.wide))
     return State(key, generation, None, fitness, controller)  # type: ignore[arg-type]
 
 
 def _before(ga: GA, key: Key, arrays: "_Arrays", setup: Setup) -> Before:
-    n, wide, again = ga.num_children, setup.space.wide, setup.reevaluate
+    n, wide, again = ga.num_children, setup.layout.wide, setup.reevaluate
     state = _state(ga, key, arrays, setup)
     rates = jax.eval_shape(lambda c: ga.controller.rates(c, jnp.zeros(n, jnp.int32)), state.controller)
     elite = arrays.get("before.elite", (), "int32", below=n + 1)

@@ -18,10 +18,10 @@ from ..ga import GA, Proposal, State
 from ..generation import Values, generation
 from ..storage import packed, unpacked
 from . import exact, phases
+from .layout import precision
 from .options import parents
 from .phases import First, Ran
 from .run import Run
-from .space import precision
 from .stopping import Counts, any_reached, marks_of_a_chunk
 from .traced import Code, JaxFunction, TracedObjective
 
@@ -186,7 +186,7 @@ class CompiledStep:
         self._next = 8  # generations of the next chunk; more once we know how long they take
 
     def __call__(self) -> None:
-        with precision(self._run.setup.space.dtype):
+        with precision(self._run.setup.layout.dtype):
             if isinstance(self._run.phase, First):
                 self._first(self._run.phase)
             else:
@@ -196,8 +196,8 @@ class CompiledStep:
     def value(self, row: np.ndarray) -> float:
         """The objective at a solution, as minimised inside. It is not counted."""
         setup, shards = self._run.setup, self._run.shards
-        with precision(setup.space.dtype):
-            rows = jnp.asarray(row[None], setup.space.dtype)
+        with precision(setup.layout.dtype):
+            rows = jnp.asarray(row[None], setup.layout.dtype)
             there = rows if shards is None else shards.shard(rows)
             return float(self._values(there, phases.key(setup, 0))[0])
 
@@ -242,8 +242,8 @@ class CompiledStep:
         run, progress, setup = self._run, self._run.progress, self._run.setup
         state, before = run.phase.state, run.counts()  # type: ignore[union-attr]
         ga, objective, shape, programs = self._program()
-        marks = marks_of_a_chunk(run.marks, before, setup.space.wide)
-        counted = np.asarray(before.best, setup.space.wide), np.int32(before.stale), np.int32(before.blind)
+        marks = marks_of_a_chunk(run.marks, before, setup.layout.wide)
+        counted = np.asarray(before.best, setup.layout.wide), np.int32(before.stale), np.int32(before.blind)
         rest = state._replace(population=None)  # type: ignore[arg-type]
         rest = rest if run.shards is None else run.shards.replicate(rest)
         given = _Given(objective, rest, counted, np.int32(progress.elite_count), marks, np.int32(self._room()))

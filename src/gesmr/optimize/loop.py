@@ -98,7 +98,7 @@ def check_function(run: Run, step: Step, path: str | Path) -> None:
     def differ(a: float, b: float) -> bool:
         """By more than another order of summation could do."""
         size = max(abs(a), abs(b), gained) if np.isfinite([a, b]).all() else 0.0
-        return not abs(a - b) <= np.sqrt(np.finfo(setup.space.wide).eps) * size
+        return not abs(a - b) <= np.sqrt(np.finfo(setup.layout.wide).eps) * size
 
     now = step.value(row)
     if differ(now, stored) and not differ(now, step.value(row)):

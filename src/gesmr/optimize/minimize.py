@@ -18,11 +18,11 @@ from ..workers.sending import described
 from .called import CalledStep, Outcome, PlainValues, number, returned
 from .checkpoint import resumed, was_compiled
 from .compiled import LONGEST_CHUNK, CompiledStep
+from .layout import of as layout_of
+from .layout import precision
 from .loop import Loop, as_callbacks, as_checkpoint, check_function, held, read_if_resumed
 from .options import Objective, Setup, check, seed_of, split
 from .run import begin
-from .space import of as space_of
-from .space import precision
 from .traced import JaxFunction, Jitted
 
 
@@ -133,7 +133,7 @@ def minimize(
         if mesh is not None and not compiled:
             message = "devices are for a compiled JAX function; fun is called in Python, where workers can be given"
             raise ValueError(message)
-        shards = None if mesh is None else Shards(mesh, setup.space.dim)
+        shards = None if mesh is None else Shards(mesh, setup.layout.dim)
         if kept is None or found is None:
             run = begin(setup, limits, shards, compiled=compiled)
         else:
@@ -175,7 +175,7 @@ def _decide(objective: Objective, x0: Any, given: dict[str, Any]) -> tuple[Setup
     if objective.keyed:
         raise ValueError("keyed needs a compiled JAX function: leave out workers and jit=False")
     known = None if outcome is None else (setup.x0, outcome)
-    return setup, PlainValues(objective, setup.space, repeats=setup.repeats, known=known, why=why)
+    return setup, PlainValues(objective, setup.layout, repeats=setup.repeats, known=known, why=why)
 
 
 def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[bool, Outcome | None]:
@@ -186,13 +186,13 @@ def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[boo
     """
     if isinstance(objective.fun, Jitted):
         return True, None
-    with precision(setup.space.dtype):
+    with precision(setup.layout.dtype):
         x: Any = setup.x0.copy()
-        if not setup.space.is_vector:
-            x = setup.space.solution(setup.x0)
+        if not setup.layout.is_vector:
+            x = setup.layout.solution(setup.x0)
         elif isinstance(x0, jax.Array):
             x = jnp.asarray(x)
-    there = space_of(x0, dtype, compiled=True)[0].dtype  # what fun keeps fits where it is compiled
+    there = layout_of(x0, dtype, compiled=True)[0].dtype  # what fun keeps fits where it is compiled
     try:
         with precision(there), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Explicitly requested dtype")  # JAX's, where a function of it gets x0

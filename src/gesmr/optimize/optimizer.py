@@ -8,10 +8,10 @@ import numpy as np
 from .. import _checks
 from ..generation import Values
 from . import checkpoint, options
+from .layout import precision, real_values
 from .options import SearchOptions
 from .phases import First
 from .run import Run, begin
-from .space import precision, real_values
 
 
 class Optimizer:
@@ -48,8 +48,8 @@ class Optimizer:
         """The candidates to evaluate."""
         run, at = self._run, self._place()
         if self._handed_at != at:
-            with precision(run.setup.space.dtype):
-                candidates = run.setup.space.solutions(run.rows())
+            with precision(run.setup.layout.dtype):
+                candidates = run.setup.layout.solutions(run.rows())
             self._told, self._handed, self._handed_at = self._handed, candidates, at
         return self._handed
 
@@ -57,7 +57,7 @@ class Optimizer:
         """The values of the candidates that `ask` returned, in their order. NaN and infinities count as the worst."""
         self._check_candidates(xs)
         setup = self._run.setup
-        internal = setup.sign * real_values("values", values, len(self._run.rows()), setup.space.wide)
+        internal = setup.sign * real_values("values", values, len(self._run.rows()), setup.layout.wide)
         self._run.accept(Values(internal), evaluations=len(internal))  # type: ignore[arg-type]
 
     def _place(self) -> tuple[int, int, bool]:
@@ -70,7 +70,7 @@ class Optimizer:
         is_told = self._handed_at != self._place()
         if xs is self._handed and not is_told:
             return
-        rows, space = self._run.rows(), self._run.setup.space
+        rows, layout = self._run.rows(), self._run.setup.layout
         accepted = f"xs must be the {len(rows)} candidates of the last ask, in their order"
         if xs is (self._handed if is_told else self._told):
             raise ValueError(f"{accepted}, got those of the ask before, which have been told already")
@@ -79,11 +79,11 @@ class Optimizer:
         if len(xs) != len(rows):
             raise ValueError(f"{accepted}, got {len(xs)}")
         try:
-            given = np.asarray(xs) if space.is_vector else np.stack([space.flatten(x) for x in xs])
+            given = np.asarray(xs) if layout.is_vector else np.stack([layout.flatten(x) for x in xs])
         except (TypeError, ValueError) as error:
             raise ValueError(f"{accepted}, got others: {error}") from error
-        with precision(space.dtype):  # leaves may have less precision than rows
-            asked = rows if space.is_vector else np.stack([space.flatten(x) for x in self.ask()])
+        with precision(layout.dtype):  # leaves may have less precision than rows
+            asked = rows if layout.is_vector else np.stack([layout.flatten(x) for x in self.ask()])
         if not np.array_equal(given, asked):
             raise ValueError(f"{accepted}, got others; were they told already?")
 

@@ -15,9 +15,9 @@ from ..bounds import Bounds
 from ..controllers import Controller
 from ..ga import GA
 from ..workers import crew_of, is_serial
-from . import space as spaces
+from . import layout as layouts
 from .bounds import FARTHEST, is_bounded_everywhere, resolve, within
-from .space import Space, real_values
+from .layout import Layout, real_values
 from .stopping import LimitOptions, Limits
 
 # Better than the paper's 0.5 and 0.5 on most functions, here and in COCO: docs/why.md, docs/benchmarks.md
@@ -96,7 +96,7 @@ class Objective:
 class Setup:
     """Options as they were checked, in the order and under the names in which checkpoints hold them."""
 
-    space: Space
+    layout: Layout
     x0: np.ndarray  # f[d]
     popsize: int = _option(None, _popsize)  # N + 1, of the first run
     controller: Controller | str
@@ -180,25 +180,25 @@ def check(x0: Any, given: dict[str, Any], *, compiled: bool = False) -> Setup:
     if plain["truncation"] is None:
         plain["truncation"] = _TRUNCATION if controller is None else GA().truncation
     plain = {name: _PLAIN[name].check(name, value) for name, value in plain.items()}
-    space, row = spaces.of(x0, given.get("dtype"), compiled=compiled)
-    std = None if init_std is None else _init_std(init_std, space)
+    layout, row = layouts.of(x0, given.get("dtype"), compiled=compiled)
+    std = None if init_std is None else _init_std(init_std, layout)
     unit = 1.0 if std is None or std.ndim == 0 else std
-    bounds = resolve(given.get("bounds"), space.dim, space.flatten, space.dtype, unit, space.wide)
-    members, values = _init(given.get("init"), space, plain["popsize"], -1 if plain["direction"] == "maximize" else 1)
+    bounds = resolve(given.get("bounds"), layout.dim, layout.flatten, layout.dtype, unit, layout.wide)
+    members, values = _init(given.get("init"), layout, plain["popsize"], -1 if plain["direction"] == "maximize" else 1)
     setup = Setup(
-        space=space,
-        x0=_inside("x0", row[None], bounds, space)[0],
+        layout=layout,
+        x0=_inside("x0", row[None], bounds, layout)[0],
         bounds=bounds,
         controller=_CONTROLLER if controller is None else controller,
         seed=seed_of(given.get("rng"), given.get("seed")),
-        init=None if members is None else _inside("init", members, bounds, space),
+        init=None if members is None else _inside("init", members, bounds, layout),
         init_values=values,
         init_std=std,
         **plain,
     )
     ga = setup.ga(0)  # complains about the controller
     word = jax.ShapeDtypeStruct((), jnp.uint32)
-    jax.eval_shape(lambda key: ga.controller.init(key, ga.num_children, space.dim), noise.Key(word, word))  # type: ignore[arg-type]
+    jax.eval_shape(lambda key: ga.controller.init(key, ga.num_children, layout.dim), noise.Key(word, word))  # type: ignore[arg-type]
     return setup
 
 
@@ -219,20 +219,20 @@ def seed_of(rng: Any = None, seed: Any = None) -> int:
     return _checks.integer("rng", rng, 0, 2**64 - 1)
 
 
-def _init_std(init_std: Any, space: Space) -> np.ndarray:
-    std, most = init_std, float(np.finfo(space.wide).max) / FARTHEST  # or draws would overflow
+def _init_std(init_std: Any, layout: Layout) -> np.ndarray:
+    std, most = init_std, float(np.finfo(layout.wide).max) / FARTHEST  # or draws would overflow
     if not isinstance(std, dict) and _checks.array("init_std", std, "a number or shaped like x0").ndim == 0:
         _checks.number("init_std", std, 0.0, most)
-        return np.asarray(std, space.wide)
+        return np.asarray(std, layout.wide)
     try:
-        std = space.flatten(std)
+        std = layout.flatten(std)
     except (TypeError, ValueError) as error:
         raise ValueError(f"init_std must be a number or shaped like x0, got {_checks.show(init_std)}") from error
     _checks.real("init_std", std, 0.0, most)
     return std
 
 
-def _init(init: Any, space: Space, popsize: int, sign: int) -> tuple[np.ndarray | None, np.ndarray | None]:
+def _init(init: Any, layout: Layout, popsize: int, sign: int) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Members `f[n, d]` and, if `init` is a pair, their values `f[n]` as minimised inside."""
     if init is None:
         return None, None
@@ -240,31 +240,31 @@ def _init(init: Any, space: Space, popsize: int, sign: int) -> tuple[np.ndarray 
     members, values = init if evaluated else (init, None)
     accepted = f"1 to {popsize} solutions, or a pair of such and their values"
     try:
-        if space.is_vector:
+        if layout.is_vector:
             rows: np.ndarray = np.asarray(members)
             real = rows.dtype.kind in "iuf" or jnp.issubdtype(rows.dtype, jnp.floating)
-            if rows.shape[1:] != (space.dim,) or not real:
+            if rows.shape[1:] != (layout.dim,) or not real:
                 raise ValueError(f"shape {rows.shape} and dtype {rows.dtype}")
-            rows = space.row(rows)
+            rows = layout.row(rows)
         else:
-            rows = np.stack([space.flatten(member) for member in members])
+            rows = np.stack([layout.flatten(member) for member in members])
     except (TypeError, ValueError) as error:
         raise ValueError(f"init must be {accepted}, got {error}") from error
     if not 1 <= len(rows) <= popsize:
         raise ValueError(f"init must be {accepted}, got {len(rows)} solutions")
     if not np.isfinite(rows).all():
         raise ValueError(f"init must be finite, got NaN or infinity in {int((~np.isfinite(rows)).any(1).sum())} rows")
-    return rows, None if values is None else sign * real_values("init's values", values, len(rows), space.wide)
+    return rows, None if values is None else sign * real_values("init's values", values, len(rows), layout.wide)
 
 
-def _inside(name: str, rows: np.ndarray, bounds: Bounds | None, space: Space) -> np.ndarray:
+def _inside(name: str, rows: np.ndarray, bounds: Bounds | None, layout: Layout) -> np.ndarray:
     """`rows` inside the bounds; refuses what is outside by more than rounding to the population's precision."""
     if bounds is None:
         return rows
     low, high = np.asarray(bounds.low), np.asarray(bounds.high)
     with np.errstate(over="ignore"):
         below, above = (
-            np.nextafter(side.astype(space.dtype), np.asarray(far, space.dtype)).astype(space.wide)
+            np.nextafter(side.astype(layout.dtype), np.asarray(far, layout.dtype)).astype(layout.wide)
             for side, far in ((low, -np.inf), (high, np.inf))
         )
     outside = (rows < below) | (rows > above)

@@ -14,8 +14,8 @@ from ..devices import REPLICATED, Shards
 from ..ga import GA, Proposal, State
 from ..generation import Values, learn, mean_log_rate
 from . import exact
+from .layout import precision
 from .options import Setup
-from .space import precision
 
 _RESTARTS = np.uint32(2**29)  # the keys of restarts are at (this, number), apart from all places a run draws from
 
@@ -60,14 +60,14 @@ def first(setup: Setup, run: int, shards: Shards | None = None) -> First:
     """The first population of the run after so many restarts: only the first of all has x0 and `init` in it."""
     members = setup.members(run)
     given = [] if run else [rows for rows in (setup.init, setup.x0[None]) if rows is not None]
-    head = np.concatenate(given)[:members] if given else np.empty((0, setup.space.dim), setup.x0.dtype)
-    with precision(setup.space.dtype):
-        around, size = (setup.x0, setup.init_std, setup.bounds), (members, setup.space.dtype)
+    head = np.concatenate(given)[:members] if given else np.empty((0, setup.layout.dim), setup.x0.dtype)
+    with precision(setup.layout.dtype):
+        around, size = (setup.x0, setup.init_std, setup.bounds), (members, setup.layout.dtype)
         if shards is None:
             population = _draw(key(setup, run), head, *around, *size)
         else:
             population = _draw_sharded(key(setup, run), head, around, *size, shards)
-    values, known = np.full(members, np.nan, setup.space.wide), np.zeros(members, bool)
+    values, known = np.full(members, np.nan, setup.layout.wide), np.zeros(members, bool)
     if run == 0 and setup.init_values is not None:
         known[: len(setup.init_values)] = True
         values[known] = setup.init_values
@@ -80,7 +80,7 @@ def key(setup: Setup, run: int) -> noise.Key:
 
 def valued(ga: GA, setup: Setup, key: noise.Key, population: Array, fitness: np.ndarray, *, ask: bool) -> Told | Ran:
     """After a first population has its values `f[N+1]`. It need not `ask` if compiled generations follow."""
-    state, rates = _first_state(ga, key, fitness, setup.space.dim)
+    state, rates = _first_state(ga, key, fitness, setup.layout.dim)
     if not ask:
         return Ran(state._replace(population=population))
     # The same program as for any other step, told to learn nothing

@@ -17,9 +17,9 @@ from ..evolution import History
 from ..ga import GA
 from ..generation import Values
 from . import phases, stopping
+from .layout import precision
 from .options import Setup
 from .phases import Before, First, Phase, Ran, Told
-from .space import precision
 from .stopping import Counts, Limits, Progress
 
 
@@ -61,7 +61,7 @@ class Run:
     def __post_init__(self):
         self.setup.check_limits(self.limits)
         self.ga = self.setup.ga(self.progress.run)
-        self.marks = self.limits.marks(self.setup.sign, self.setup.space.wide)
+        self.marks = self.limits.marks(self.setup.sign, self.setup.layout.wide)
         self.clock = time.monotonic() - self.progress.seconds
 
     # moving
@@ -73,20 +73,20 @@ class Run:
             rows = np.asarray(phase.population)
             return self.wide(rows[~phase.known] if phase.known.any() else rows)
         if isinstance(phase, Ran):
-            with precision(self.setup.space.dtype):
+            with precision(self.setup.layout.dtype):
                 self.phase = phase = phases.asked(self.ga, phase.state)
         return self.wide(np.asarray(phase.proposal.population)[1:])
 
     def wide(self, rows: np.ndarray) -> np.ndarray:
         """Members as users see them: not in bfloat16, and read-only."""
-        rows = rows.astype(self.setup.space.wide, copy=False)
+        rows = rows.astype(self.setup.layout.wide, copy=False)
         rows.flags.writeable = False
         return rows
 
     def accept(self, values: Values, evaluations: int, *, ask: bool = True) -> None:
         """Make the step that the values of the candidates allow. `ask` is for a first population: see `valued`."""
         phase, progress, setup = self.phase, self.progress, self.setup
-        with precision(setup.space.dtype), uninterrupted():
+        with precision(setup.layout.dtype), uninterrupted():
             if isinstance(phase, First):
                 fitness = phase.values.copy()
                 fitness[~phase.known] = values.children
@@ -153,7 +153,7 @@ class Run:
             elite = self.setup.reevaluate != "none" and int(phase.state.generation) > 0
             at = 0 if elite else int(np.argmin(values))
         row = np.array(population[at]) if self.shards is None else self.shards.row(population, at)
-        found = float(values[at]), row.astype(self.setup.space.wide, copy=False)
+        found = float(values[at]), row.astype(self.setup.layout.wide, copy=False)
         return min(found, self.champion, key=lambda pair: pair[0]) if self.champion else found
 
     def members(self) -> np.ndarray | None:
@@ -168,8 +168,8 @@ class Run:
         setup = self.setup
         value, row = self.best()
         success, status, message = stopping.verdict(stop, self.limits, value)
-        with precision(setup.space.dtype):
-            x = setup.space.solution(row.copy())  # the user's: what is kept must not change with it
+        with precision(setup.layout.dtype):
+            x = setup.layout.solution(row.copy())  # the user's: what is kept must not change with it
         return OptimizeResult(
             x=x,
             fun=setup.sign * value,
@@ -185,7 +185,7 @@ class Run:
         """The best so far as a `scipy.optimize.OptimizeResult`."""
         setup, progress, phase = self.setup, self.progress, self.phase
         result = self.glance(self.stop())
-        with precision(setup.space.dtype):
+        with precision(setup.layout.dtype):
             if isinstance(phase, First):
                 fitness, rates = np.where(phase.known, phase.values, np.nan), np.empty(0)
             else:
@@ -195,7 +195,7 @@ class Run:
                 rates = np.exp(np.asarray(self.ga.controller.log_rates(controller)))
             members = None if self.shards is not None and self.shards.processes > 1 else self.members()
             result.update(
-                population=None if members is None else setup.space.stacked(members),
+                population=None if members is None else setup.layout.stacked(members),
                 population_fitness=setup.sign * fitness,
                 mutation_rates=rates,
                 history=self.record.since(0),
@@ -214,5 +214,5 @@ def begin(setup: Setup, limits: Limits, shards: Shards | None = None, *, compile
     first = phases.first(setup, 0, shards)
     run = Run(setup, limits, first, shards, compiled)
     if first.known.all():
-        run.accept(Values(np.empty(0, setup.space.wide)), evaluations=0, ask=not compiled)  # type: ignore[arg-type]
+        run.accept(Values(np.empty(0, setup.layout.wide)), evaluations=0, ask=not compiled)  # type: ignore[arg-type]
     return run

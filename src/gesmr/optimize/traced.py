@@ -14,8 +14,8 @@ from jax.extend.core import jaxpr_as_fun
 from .._pytree import pytree, static
 from ..storage import wide
 from .jaxprs import UnknownError, identity
+from .layout import precision
 from .options import Objective, Setup
-from .space import precision
 
 Jitted = type(jax.jit(lambda x: x))
 
@@ -67,7 +67,7 @@ class JaxFunction:
         fun = objective.fun
         self._fun = getattr(fun, "__wrapped__", fun) if isinstance(fun, Jitted) else fun
         self._leaves, self._structure = jax.tree.flatten(objective.args)
-        self._space, self._repeats, self._sign = setup.space, setup.repeats, setup.sign
+        self._layout, self._repeats, self._sign = setup.layout, setup.repeats, setup.sign
         self._vectorized, self.keyed = objective.vectorized, objective.keyed
         self.path = "jax, vectorized" if objective.vectorized else "jax"  # how it is evaluated, for the result
         self._traces: dict[int, tuple[Any, tuple]] = {}  # by n: a jaxpr, and its data
@@ -117,7 +117,7 @@ class JaxFunction:
 
     def _trace_with_data(self, n: int) -> tuple[Any, tuple]:
         given = [leaf for leaf, is_data in zip(self._leaves, self._is_data, strict=True) if is_data]
-        with precision(self._space.dtype):
+        with precision(self._layout.dtype):
             found = jax.make_jaxpr(self._values)(given, *self._others(n))
             # Once more, with what it closes over as arguments: code that holds no data
             code = jax.make_jaxpr(partial(eval_jaxpr, found.jaxpr))(found.consts, *given, *self._others(n))
@@ -136,7 +136,7 @@ class JaxFunction:
 
     def _others(self, n: int) -> tuple:
         """What the code takes beside its data, as shapes: rows, and a key if it is random."""
-        rows = jax.ShapeDtypeStruct((n, self._space.dim), self._space.wide)
+        rows = jax.ShapeDtypeStruct((n, self._layout.dim), self._layout.wide)
         return (rows, jax.eval_shape(lambda: jax.random.key(0))) if self.keyed else (rows,)
 
     def _values(self, given: list, rows: Array, key: Array | None = None) -> Array:
@@ -157,7 +157,7 @@ class JaxFunction:
         def one(x: Any) -> Array:
             return jnp.reshape(self._fun(x, *args), ())
 
-        xs = self._space.stacked(rows)
+        xs = self._layout.stacked(rows)
         values = self._fun(xs, *args) if self._vectorized else jax.vmap(one)(xs)
         return self._sign * values.astype(rows.dtype)
 

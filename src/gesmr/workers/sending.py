@@ -47,7 +47,7 @@ def unpack(packed: bytes) -> Any:
 
 
 def _culprit(call: Any, pickler: Any, error: Exception) -> tuple[str, Exception]:
-    parts = {"fun": call.fun, **{f"args[{i}]": arg for i, arg in enumerate(call.args)}, "x0's structure": call.space}
+    parts = {"fun": call.fun, **{f"args[{i}]": arg for i, arg in enumerate(call.args)}, "x0's structure": call.layout}
     for name, part in parts.items():
         try:
             pickler.dumps(part)

@@ -17,7 +17,7 @@ _SCALARS = (int, float, np.integer, np.floating)
 
 
 @dataclass(frozen=True)
-class Space:
+class Layout:
     """What a solution looks like. Hashable, so that compiled programs can be named by it.
 
     A vector (a number, a list of numbers, an array of at most one axis) is handed out as a vector; anything else as the
@@ -88,8 +88,8 @@ class Space:
         ]
 
 
-def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Space, np.ndarray]:
-    """The space of `x0`, and `x0` as a row.
+def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Layout, np.ndarray]:
+    """The layout of `x0`, and `x0` as a row.
 
     Without a `dtype` the population has that of x0, double precision for integers and lists; if the objective is
     `compiled`, what JAX makes of that, which is single precision unless jax_enable_x64 is set.
@@ -99,8 +99,8 @@ def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Space, np
     vector = _as_vector(x0)
     if vector is not None:
         chosen = dtype or _default(vector.dtype if vector.dtype.kind == "f" else np.dtype("float64"), compiled)
-        space = Space(chosen, shapes=(vector.shape,))
-        row = space.row(vector)
+        layout = Layout(chosen, shapes=(vector.shape,))
+        row = layout.row(vector)
     else:
         leaves, treedef = _flattened("x0", x0)
         dtypes = [_leaf_dtype(leaf, x0) for leaf in leaves]
@@ -108,14 +108,14 @@ def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Space, np
             raise ValueError(f"x0 must hold at least one number, got {_checks.show(x0)}")
         chosen = dtype or _default(max(dtypes, key=lambda dtype: dtype.itemsize), compiled)
         on_jax = tuple(isinstance(leaf, jax.Array) for leaf in leaves)
-        space = Space(chosen, treedef, tuple(np.shape(leaf) for leaf in leaves), tuple(map(str, dtypes)), on_jax)
-        row = np.concatenate([space.row(np.ravel(np.asarray(leaf))) for leaf in leaves])
-    if space.dim == 0:
+        layout = Layout(chosen, treedef, tuple(np.shape(leaf) for leaf in leaves), tuple(map(str, dtypes)), on_jax)
+        row = np.concatenate([layout.row(np.ravel(np.asarray(leaf))) for leaf in leaves])
+    if layout.dim == 0:
         raise ValueError("x0 must hold at least one number, got an empty one")
     if not np.isfinite(row).all():
         bad = int((~np.isfinite(row)).sum())
         raise ValueError(f"x0 must be finite in {chosen}, got NaN or infinity in {bad} places")
-    return space, row
+    return layout, row
 
 
 def _flattened(name: str, x: Any) -> tuple[list, Any]:
