@@ -3,7 +3,7 @@
 import json
 import math
 import secrets
-import time
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -12,20 +12,18 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ...optimize import archive
+from ...optimize.display import Display
 from ...optimize.loggers import JSONLines
 from ...optimize.loop import Checkpoint
 from ...optimize.minimize import minimize
+from ...optimize.options import split
 from ...workers import Crew, Pool, WorkerError, crew_of
 from ...workers.sending import from_worker
 from ..errors import LabError
 from ..loading import load_callable, working_directory_importable
 from .command import app, command
-
-_PLAIN_SECONDS = 5.0  # between lines where there is no terminal
 
 
 @dataclass(frozen=True)
@@ -75,14 +73,14 @@ def minimize_function(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Minimise a function of yours. What is printed goes to standard output, progress to standard error."""
-    result = _minimize(load_callable(objective), request, Console(stderr=True), asdict(passed))
+    result = _minimize(load_callable(objective), request, asdict(passed))
     print(_json(result) if as_json else _text(result))
     code = 130 if "interrupted" in result.stop else 1 if "nonfinite" in result.stop else 0
     if code:
         raise typer.Exit(code)
 
 
-def _minimize(fun: Callable, request: Request, console: Console, options: dict[str, Any]) -> Any:
+def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
     """The result of `gesmr.minimize`. What is wrong with the request ends in LabError, not so errors of `fun`."""
     try:
         if request.checkpoint is None and (request.resume or request.every is not None):
@@ -92,7 +90,7 @@ def _minimize(fun: Callable, request: Request, console: Console, options: dict[s
         seed = _seed(request)
         bounds = None if request.bounds is None else _bounds(request.bounds)
         kept = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)
-        show = _Display(console, options)
+        show = Display(sys.stderr, split(options)[1].in_force)
         callbacks = [show, *([] if request.log is None else [JSONLines(request.log)])]
         with working_directory_importable(), show:
             return minimize(
@@ -205,39 +203,3 @@ def _raised_in(error: BaseException, module: str | None) -> bool:
     """Whether the error came from a module: a function's own errors are shown with where they arose."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == module for frame, _ in frames)
-
-
-class _Display:
-    """In a terminal a bar that moves with the first limit that can be seen coming; elsewhere a line now and then."""
-
-    def __init__(self, console: Console, options: dict[str, Any]):
-        self._console, self._start, self._printed = console, time.monotonic(), time.monotonic()
-        self._limit = next((name for name in ("maxiter", "maxfun", "maxtime") if options[name] is not None), None)
-        total = 1000 if self._limit is None else options[self._limit]
-        columns = (BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
-        self._bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        self._task = self._bar.add_task("compiling", total=total) if self._bar else None
-
-    def __enter__(self) -> None:
-        if self._bar:
-            self._bar.start()
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar:
-            self._bar.stop()
-
-    def __call__(self, intermediate_result: Any) -> None:
-        now = time.monotonic()
-        if self._bar and self._task is not None:
-            done = {"maxfun": intermediate_result.nfev, "maxtime": now - self._start}
-            completed = done.get(self._limit or "", intermediate_result.nit)
-            self._bar.update(self._task, completed=completed, description=_line(intermediate_result))
-        elif now - self._printed >= _PLAIN_SECONDS:
-            self._printed = now
-            self._console.print(_line(intermediate_result), markup=False, highlight=False, soft_wrap=True)
-
-
-def _line(result: Any) -> str:
-    rates = result.recent.log_rate
-    rate = f", rate {math.exp(rates[-1]):.2g}" if len(rates) else ""
-    return f"generation {result.nit}, best {result.fun:.6g}{rate}, {result.nfev} evaluations"
