@@ -15,7 +15,7 @@ import numpy as np
 from . import _checks
 
 MOST = 2**53  # integers up to here are exact as genes
-_MOST_LOG = 2**46  # and up to here if a gene is their logarithm
+MOST_LOG = 2**46  # and up to here if a gene is their logarithm
 _OPTIONS = (str, int, float, bool, type(None))
 
 
@@ -114,7 +114,7 @@ class Int(_Variable):
 
     def __post_init__(self):
         _set(self, log=_checks.flag("log", self.log), shape=_shape(self.shape))
-        least, most = (1, _MOST_LOG) if self.log else (-MOST, MOST)
+        least, most = (1, MOST_LOG) if self.log else (-MOST, MOST)
         _set(self, low=_checks.integer("low", self.low, least, most=most))
         _set(self, high=_checks.integer("high", self.high, least, most=most))
         _checks.ordered(self.low, self.high)
