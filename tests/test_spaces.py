@@ -175,9 +175,11 @@ def test_stacked_with_numpy_and_jax_agree(dtype):
 
 def test_stacked_is_decoded_row_by_row():
     rows = np.random.default_rng(2).uniform(SPACE.low, SPACE.high, (50, SPACE.dim))
-    stacked = SPACE.stacked(rows)
+    stacked, together = SPACE.stacked(rows), SPACE.decode_all(rows)
+    assert len(together) == len(rows)
     for i, row in enumerate(rows):
         solution = SPACE.decode(row)
+        assert same(together[i], solution)
         assert all(np.array_equal(stacked[name][i], solution[name]) for name in SPACE.names)
     words = Space(mask=Choice(False, True, shape=(4,)), word=Choice("a", "bcd", shape=(2,)), mixed=Choice(1, "x"))
     drawn = words.stacked(np.random.default_rng(2).uniform(words.low, words.high, (50, words.dim)))

@@ -40,10 +40,10 @@ class _Variable(ABC):
     def encoded(self, name: str, value: Any) -> np.ndarray:
         """Genes of a value, of the variable's shape; refuses what is none of its values."""
 
-    def plain(self, genes: np.ndarray) -> Any:
-        """What a solution holds: a Python value, an array if there is a shape."""
+    def plain(self, genes: np.ndarray) -> list[Any]:
+        """What solutions with these genes `f64[n, *shape]` hold: Python values, arrays if there is a shape."""
         values = self.values(genes)
-        return values if self.shape else values.item()
+        return list(values) if self.shape else values.tolist()
 
     def as_dict(self) -> dict[str, Any]:
         """The variable in words for JSON or TOML, of which its type can be made again."""
@@ -85,9 +85,8 @@ class Float(_Variable):
         low, high = self.low, self.high
         if not self.log:
             return low, high
-        return (
-            (math.log(low), math.log(high)) if low == high else (np.log(low) - _step(low), np.log(high) + _step(high))
-        )
+        more = 0.0 if low == high else 1.0  # so that some genes stand for low and high themselves
+        return math.log(low) - more * _step(low), math.log(high) + more * _step(high)
 
     def values(self, genes: Any, xp: Any = np) -> Any:
         return xp.clip(_exp(genes, xp) if self.log else genes, *_inward(self.low, self.high, genes.dtype))
@@ -182,9 +181,9 @@ class Choice(_Variable):
             return self._table[self._number_of(genes)]
         if not self.is_numeric:
             raise TypeError(f"{self} has options that are not numbers, which a compiled function cannot get")
-        small = self._table.dtype.kind == "i" and np.abs(self._table).max() <= np.iinfo(np.int32).max
-        table = xp.asarray(self.options, np.int32 if small and xp is not np else None if small else genes.dtype)
-        return table[self._number_of(genes, xp)]
+        kind = np.int64 if xp is np else np.int32
+        is_whole = self._table.dtype.kind == "i" and np.abs(self._table).max() <= np.iinfo(kind).max
+        return xp.asarray(self.options, kind if is_whole else genes.dtype)[self._number_of(genes, xp)]
 
     def encoded(self, name: str, value: Any) -> np.ndarray:
         array = np.asarray(value, object) if self.shape else None
@@ -200,9 +199,9 @@ class Choice(_Variable):
         numbers = [self._numbers[type(option), option] for option in given]
         return np.array(numbers, np.float64).reshape(self.shape)
 
-    def plain(self, genes: np.ndarray) -> Any:
+    def plain(self, genes: np.ndarray) -> list[Any]:
         numbers = self._number_of(genes)
-        return self._table[numbers] if self.shape else self.options[int(numbers)]
+        return list(self._table[numbers]) if self.shape else [self.options[number] for number in numbers.tolist()]
 
     def _number_of(self, genes: Any, xp: Any = np) -> Any:
         return xp.clip(xp.round(genes), 0, len(self.options) - 1).astype(np.int32)
@@ -286,10 +285,14 @@ class Space:
 
     def decode(self, row: Any) -> dict[str, Any]:
         """The solution of genes `f[dim]`, of plain values."""
-        genes = np.asarray(row, np.float64)
-        if genes.shape != (self.dim,):
-            raise ValueError(f"row must have {self.dim} genes, got shape {genes.shape}")
-        return {name: variable.plain(part) for name, variable, part in self._parts(genes)}
+        if np.shape(row) != (self.dim,):
+            raise ValueError(f"row must have {self.dim} genes, got shape {np.shape(row)}")
+        return self.decode_all(np.asarray(row)[None])[0]
+
+    def decode_all(self, rows: np.ndarray) -> list[dict[str, Any]]:
+        """The solutions of rows `f[n, dim]`."""
+        columns = [variable.plain(part) for _, variable, part in self._parts(rows.astype(np.float64))]
+        return [dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)]
 
     def stacked(self, rows: Any, xp: Any = np) -> dict[str, Any]:
         """Solutions of rows `f[..., dim]` as one, whose arrays have the rows' leading axes. With jax.numpy as `xp` the
