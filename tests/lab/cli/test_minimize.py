@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import time
+import tomllib
 
 import numpy as np
 import pytest
@@ -44,6 +45,10 @@ def compiled(x):
 def without_a_home(x):
     shutil.rmtree("kept", ignore_errors=True)
     return bowl(x)
+
+def tuned(config):
+    penalty = 0 if config["act"] == "tanh" else 1
+    return abs(np.log10(config["lr"]) + 2) + abs(config["layers"] - 3) + penalty + float(np.sum(config["w"] ** 2))
 
 def nothing(x):
     return float("nan")
@@ -85,9 +90,87 @@ def test_json_bounds_and_repeating(here):
     np.testing.assert_allclose(np.sum((np.array(found["x"]) - 1) ** 2), found["fun"])
     again = as_json("rows", "--bounds", "-5,5", "--vectorized")
     assert again["x"] == found["x"]
-    up = as_json("hill", "--bounds", "-5,5", "--maximize")
+    up = as_json("hill", "--bounds", "-5,5", "--direction", "maximize")
     assert up["x"] == found["x"]
     assert up["fun"] == -found["fun"]
+
+
+SPACE = """
+[lr]
+type = "float"
+low = 1e-5
+high = 1
+log = true
+[layers]
+type = "int"
+low = 1
+high = 8
+[act]
+type = "choice"
+options = ["relu", "tanh"]
+[w]
+type = "float"
+low = -1
+high = 1
+shape = [2]
+"""
+
+
+def test_named_variables_from_a_file(here):
+    (here / "space.toml").write_text(SPACE)
+    (here / "space.json").write_text(json.dumps(tomllib.loads(SPACE)))
+    options = ["--space", "space.toml", "--popsize", "13", "--seed", "4", "--maxiter", "60"]
+    code, out, said = run("tuned", *options, "--json", "--checkpoint", "run", "--log", "run.jsonl")
+    assert code == 0, said
+    found = json.loads(out)
+    assert list(found["x"]) == ["lr", "layers", "act", "w"]
+    assert (found["x"]["layers"], found["x"]["act"]) == (3, "tanh")
+    assert found["fun"] < 0.5  # it is 8 at worst, and 0 at best
+    assert len((here / "run.jsonl").read_text().splitlines()) == 60
+    code, out, _ = run("tuned", "--space", "space.json", *options[2:])
+    assert code == 0
+    assert f"at           lr = {found['x']['lr']:.6g}, layers = 3, act = 'tanh', w = [" in out
+    code, out, _ = run("tuned", *options[:-1], "70", "--json", "--checkpoint", "run", "--resume")
+    assert code == 0
+    code, whole, _ = run("tuned", *options[:-1], "70", "--json")
+    assert json.loads(out)["x"] == json.loads(whole)["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        (SPACE, ["--dim", "3"], "--space says what the variables are, and cannot be given with --dim"),
+        (SPACE, ["--bounds", "0,1"], "cannot be given with --bounds"),
+        (SPACE, ["--x0", "1"], "cannot be given with --x0"),
+        (SPACE.replace("float", "real"), [], "variable 'lr' must have a type"),
+        (SPACE.replace("[lr]", "[lr"), [], "space.toml does not describe a space"),
+        (SPACE.replace("low = 1e-5", "low = 2"), [], "variable 'lr': low must be at most high"),
+        (None, [], "No such file"),
+    ],
+)
+def test_a_wrong_space_ends_in_one_line(here, text, arguments, words):
+    if text is not None:
+        (here / "space.toml").write_text(text)
+    code, out, said = run("tuned", "--space", "space.toml", "--maxiter", "3", *arguments)
+    assert (code, out) == (2, "")
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_a_run_that_ends_by_itself(here):
+    options = ["--dim", "2", "--bounds", "-5,5", "--popsize", "13", "--seed", "4", "--json"]
+    for said, reasons in (("--xtol", {"xtol"}), ("--ftol", {"ftol"}), ("--tol", {"xtol", "ftol"})):
+        code, out, _ = run("bowl", *options, said, "1e-3")
+        found = json.loads(out)
+        assert code == 0
+        assert found["stop"].keys() <= reasons
+        assert 13 < found["nfev"] < 2000
+
+
+def test_variables_must_be_said(here):
+    code, _, said = run("bowl", "--maxiter", "3")
+    assert code == 2
+    assert "--dim or --space must be given" in said
 
 
 def test_checkpoint_resume_and_log(here):
@@ -149,6 +232,13 @@ def test_nothing_finite_is_a_failure(here):
     assert json.loads(out)["fun"] is None
 
 
+def test_a_target_that_is_missed_is_a_failure(here):
+    code, out, _ = run("bowl", *SMALL, "--json", "--target", "-1")
+    assert code == 1
+    assert json.loads(out)["success"] is False
+    assert as_json("bowl", "--target", "3")["stop"] == {"target": 3}
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "words"),
     [
@@ -157,6 +247,7 @@ def test_nothing_finite_is_a_failure(here):
         ("bowl", ["--bounds", "5,1"], "low ≤ high"),
         ("bowl", ["--x0", "absent.npy"], "--x0 must be a number or a .npy file"),
         ("bowl", ["--controller", "GESMRR"], "GESMRR"),
+        ("bowl", ["--direction", "up"], "direction must be one of 'minimize', 'maximize', got 'up'"),
         ("bowl", ["--resume"], "need --checkpoint"),
         ("bowl", ["--timeout", "3"], "--timeout needs --workers"),
         ("bowl", ["--workers", "bob"], "workers must be"),

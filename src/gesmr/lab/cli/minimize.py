@@ -19,6 +19,7 @@ from ...optimize.loggers import JSONLines
 from ...optimize.loop import Checkpoint
 from ...optimize.minimize import minimize
 from ...optimize.options import split
+from ...spaces import Space
 from ...workers import Crew, Pool, WorkerError, crew_of
 from ...workers.sending import from_worker
 from ..errors import LabError
@@ -39,22 +40,28 @@ class Passed:
     maxtime: Annotated[float | None, typer.Option(help="Seconds.")] = None
     target: Annotated[float | None, typer.Option(help="A value that is good enough.")] = None
     patience: Annotated[int | None, typer.Option(help="Generations without a better value.")] = None
+    ftol: Annotated[float | None, typer.Option(help="The share of what was gained that counts as better.")] = None
+    xtol: Annotated[float | None, typer.Option(help="How close members are, in units of the range, when it is over.")] = None
+    tol: Annotated[float | None, typer.Option(help="Both --ftol and --xtol.")] = None
     vectorized: Annotated[
         bool, typer.Option("--vectorized", help="The function takes all candidates, one per row, to all values.")
     ] = False
     restarts: Annotated[int, typer.Option(help="How often to begin anew when patience has run out.")] = 0
     on_error: Annotated[str, typer.Option(help="What an exception is: raise, or worst for the worst value.")] = "raise"
+    direction: Annotated[str, typer.Option(help="minimize, or maximize if higher is better.")] = "minimize"
 
 
 @dataclass(frozen=True)
 class Request:
     """What else was asked for, as it was written on the command line."""
 
-    dim: Annotated[int, typer.Option(min=1, help="How many variables it has.")]
+    dim: Annotated[int | None, typer.Option(min=1, help="How many variables it has.")] = None
     bounds: Annotated[str | None, typer.Option(help="Of all variables, as in -5,5 or 0,inf.")] = None
     x0: Annotated[str | None, typer.Option(help="A number for all variables, or a .npy file; default: drawn.")] = None
+    space: Annotated[
+        Path | None, typer.Option(help="Named variables instead: a .toml or .json file.", metavar="FILE")
+    ] = None
     seed: Annotated[int | None, typer.Option(help="Repeats a run.")] = None
-    maximize: Annotated[bool, typer.Option("--maximize", help="Higher is better.")] = False
     workers: Annotated[
         str | None, typer.Option(help="A number of processes (-1: all CPUs), ray, or the address of a Ray cluster.")
     ] = None
@@ -67,7 +74,7 @@ class Request:
 
 @command(app, "minimize")
 def minimize_function(
-    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="From a vector to a number.")],
+    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="From a solution to a number.")],
     request: Request,
     passed: Passed,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -75,7 +82,7 @@ def minimize_function(
     """Minimise a function of yours. What is printed goes to standard output, progress to standard error."""
     result = _minimize(load_callable(objective), request, asdict(passed))
     print(_json(result) if as_json else _text(result))
-    code = 130 if "interrupted" in result.stop else 1 if "nonfinite" in result.stop else 0
+    code = 130 if "interrupted" in result.stop else 0 if result.success else 1
     if code:
         raise typer.Exit(code)
 
@@ -98,7 +105,6 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
                 _x0(request, bounds, seed, options["init_std"]),
                 bounds=bounds,
                 rng=seed,
-                direction="maximize" if request.maximize else "minimize",
                 callback=callbacks,
                 checkpoint=kept,
                 resume=request.resume,
@@ -112,11 +118,10 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
 
 
 def _text(result: Any) -> str:
-    shown = ", ".join(f"{value:.6g}" for value in result.x[:6]) + (", …" if len(result.x) > 6 else "")
     lines = [
         result.message,
         f"best value   {result.fun:.10g}",
-        f"at           [{shown}]",
+        f"at           {_shown(result.x)}",
         f"generations  {result.nit}, evaluations {result.nfev}, seconds {result.seconds:.1f}",
         f"evaluated by {result.path}; seed {result.seed}",
     ]
@@ -127,10 +132,27 @@ def _text(result: Any) -> str:
     return "\n".join(lines)
 
 
+def _shown(x: Any) -> str:
+    """A solution in a line: what is long is cut short."""
+    if isinstance(x, dict):
+        return ", ".join(f"{name} = {_shown(value)}" for name, value in x.items())
+    if isinstance(x, np.ndarray):
+        parts = [_shown(value) for value in x[:6].tolist()] if x.ndim == 1 else [_shown(part) for part in x[:6]]
+        return f"[{', '.join(parts)}{', …' if len(x) > 6 else ''}]"
+    return f"{x:.6g}" if isinstance(x, float) else repr(x)
+
+
+def _plain(x: Any) -> Any:
+    """A solution for JSON."""
+    if isinstance(x, dict):
+        return {name: _plain(value) for name, value in x.items()}
+    return x.tolist() if isinstance(x, np.ndarray) else x
+
+
 def _json(result: Any) -> str:
     names = ("fun", "success", "status", "message", "nit", "nfev", "stop", "restarts", "errors", "seconds", "seed",
              "path", "versions")  # fmt: skip
-    plain = {"x": result.x.tolist(), "mutation_rates": result.mutation_rates.tolist()}
+    plain = {"x": _plain(result.x), "mutation_rates": result.mutation_rates.tolist()}
     plain |= {name: result[name] for name in names}
     if not math.isfinite(plain["fun"]):
         plain["fun"] = None
@@ -168,8 +190,14 @@ def _bounds(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _x0(request: Request, bounds: tuple[float, float] | None, seed: int, std: float | None) -> np.ndarray:
-    """What --x0 says; else a draw: never the origin, which is the optimum of too many functions."""
+def _x0(request: Request, bounds: tuple[float, float] | None, seed: int, std: float | None) -> Space | np.ndarray:
+    """What --space or --x0 says; else a draw: never the origin, which is the optimum of too many functions."""
+    if request.space is not None:
+        if others := [name for name in ("dim", "bounds", "x0") if getattr(request, name) is not None]:
+            raise LabError(f"--space says what the variables are, and cannot be given with --{others[0]}")
+        return Space.read(request.space)
+    if request.dim is None:
+        raise LabError("--dim or --space must be given")
     if request.x0 is not None:
         return _given(request.x0, request.dim)
     generator = np.random.default_rng(seed)
