@@ -41,7 +41,7 @@ class Passed:
     target: Annotated[float | None, typer.Option(help="A value that is good enough.")] = None
     patience: Annotated[int | None, typer.Option(help="Generations without a better value.")] = None
     ftol: Annotated[float | None, typer.Option(help="The share of what was gained that counts as better.")] = None
-    xtol: Annotated[float | None, typer.Option(help="How close members are, in units of the range, when it is over.")] = None
+    xtol: Annotated[float | None, typer.Option(help="Members that are no farther apart, in ranges, are one.")] = None
     tol: Annotated[float | None, typer.Option(help="Both --ftol and --xtol.")] = None
     vectorized: Annotated[
         bool, typer.Option("--vectorized", help="The function takes all candidates, one per row, to all values.")
