@@ -13,6 +13,7 @@ from .optimize.loop import Checkpoint
 from .optimize.minimize import minimize, scipy_method
 from .optimize.optimizer import Optimizer
 from .oracles import LAMR, OFMR
+from .spaces import Choice, Float, Int, Space
 from .workers import *  # noqa: F403 - as are these
 
 __all__ = [
@@ -22,10 +23,14 @@ __all__ = [
     "Bounds",
     "Checkpoint",
     "CheckpointError",
+    "Choice",
+    "Float",
     "History",
+    "Int",
     "JSONLines",
     "Optimizer",
     "Proposal",
+    "Space",
     "State",
     "__version__",
     "analysis",

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array, lax
 from jax.core import Tracer
 
-from . import _checks, storage
+from . import _checks, noise, storage
 from ._pytree import pytree, static
 
 HANDLINGS = ("reflect", "clip", "resample")
@@ -22,12 +22,16 @@ class Bounds:
     A variable with a finite range is mutated in units of it: a rate of 0.1 is a tenth of high − low, and no rate acts
     beyond 1. The others are mutated in units of `unit`, by default 1. What a mutation carries outside comes back by
     `handling`: "reflect" mirrors it at the bound, "clip" puts it there, "resample" draws that gene again.
+
+    `unordered`, one truth value per variable, marks those that number k options, in a range of −0.5 to k − 0.5. They
+    are not moved: with a chance of the rate, but at most 1, any option takes their place.
     """
 
     low: Any = float("-inf")
     high: Any = float("inf")
     handling: str = static(default="reflect")
     unit: Any = 1.0
+    unordered: Any = None
 
     def __post_init__(self):
         _checks.choice("handling", self.handling, HANDLINGS)
@@ -37,15 +41,30 @@ class Bounds:
         if not storage.is_narrow(dtype):
             return self
         low, high = (storage.wide(jnp.asarray(side, jnp.bfloat16)) for side in (self.low, self.high))
-        return Bounds(low, high, self.handling, self.unit)
+        return Bounds(low, high, self.handling, self.unit, self.unordered)
+
+    def units(self, dtype: Any) -> tuple[Array, Array]:
+        """What each gene is measured in, `f[d]` or `f[]`, and whether that is its range."""
+        low, high = (jnp.asarray(side, dtype) for side in (self.low, self.high))
+        finite = jnp.isfinite(high - low)
+        return jnp.where(finite, high - low, jnp.asarray(self.unit, dtype)), finite
 
     def steps(self, rates: Array, dtype: Any) -> Array:
         """How far one standard deviation of noise moves each gene: `f[n, d]` from rates `f[n, 1]`."""
-        low, high = (jnp.asarray(side, dtype) for side in (self.low, self.high))
-        span, rates = high - low, rates.astype(dtype)
-        finite = jnp.isfinite(span)
-        unit = jnp.where(finite, span, jnp.asarray(self.unit, dtype))
-        return jnp.where(finite, jnp.minimum(rates, 1), rates) * unit
+        (unit, is_range), rates = self.units(dtype), rates.astype(dtype)
+        return jnp.where(is_range, jnp.minimum(rates, 1), rates) * unit
+
+    def exchange(self, x: Array, parents: Array, rates: Array, words: Array) -> Array:
+        """`x f[n, d]` with any option, or the parents', in the place of genes that number options. `words u32[n, d]`
+        are random."""
+        if self.unordered is None:
+            return x
+        low, high = (jnp.asarray(side, x.dtype) for side in (self.low, self.high))
+        options = high - low
+        drawn = jnp.floor(noise.uniform(noise.another(words)) * options)
+        option = jnp.ceil(low) + jnp.minimum(drawn.astype(x.dtype), options - 1)
+        kept = jnp.where(noise.uniform(words) < rates, option, parents)
+        return jnp.where(jnp.asarray(self.unordered), kept, x)
 
     def repair(self, x: Array, redraw: Callable[[Array], Array] | None = None) -> Array:
         """`x f[n, d]` inside the bounds. `redraw` gives other mutants by the number of the attempt, for "resample".

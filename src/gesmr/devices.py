@@ -119,15 +119,16 @@ class Shards:
         All shares are of one size, the last filled up with copies of the last row.
         """
 
-        def values(rows: Array) -> Array:
+        def values(rows: Array) -> Any:
             n = rows.shape[0]
             share = self.share(n)
             filled = jnp.pad(rows, ((0, share * self.count - n), (0, 0)), mode="edge")
             mine = lax.all_to_all(filled, self.axis, split_axis=0, concat_axis=1, tiled=True)
             found = objective(mine[:, : self.num_genes])
-            if jnp.shape(found) != (share,):
-                raise ValueError(f"objective must return one value per candidate, ({share},), got {jnp.shape(found)}")
-            return lax.all_gather(found, self.axis, tiled=True)[:n]
+            for shape in map(jnp.shape, jax.tree.leaves(found)):
+                if shape != (share,):
+                    raise ValueError(f"objective must return one value per candidate, ({share},), got {shape}")
+            return jax.tree.map(lambda found: lax.all_gather(found, self.axis, tiled=True)[:n], found)
 
         return values
 

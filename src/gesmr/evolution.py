@@ -134,9 +134,9 @@ def _run(
         return state._replace(population=unpacked(members, dtype))
 
     def step(state: State, _: None) -> tuple[State, History]:
-        state, _, best, log_rate = generation(ga, state, evaluate, genes=genes)
+        state, _, best, rates = generation(ga, state, evaluate, genes=genes)
         extra = None if shape.record is None else shape.record(visible(state))
-        return state, History(best, log_rate, _evaluations(ga.num_children, state.generation), extra)
+        return state, History(best, rates.mean, _evaluations(ga.num_children, state.generation), extra)
 
     # Two generations per step let a GPU swap two buffers instead of copying the population back; a CPU gains nothing.
     unroll = 1 if jax.default_backend() == "cpu" else 2
@@ -152,25 +152,24 @@ def _evaluations(children: int, generations: Array) -> Array:
     return jnp.where(generations < countable, children * (jnp.minimum(generations, countable) + 1) + 1, most)
 
 
-def evaluate_children(objective: Objective, population: Array, batch_size: int | None, first: int = 1) -> Array:
-    """Values of the members from `first` on, in batches cut from the population itself: slicing it would copy it."""
+def evaluate_children(objective: Callable, population: Array, batch_size: int | None, first: int = 1) -> Any:
+    """What `objective` gives for the members from `first` on, an array `[N]` or a pytree of such, in batches cut from
+    the population itself: slicing it would copy it."""
     if batch_size is None:
         return objective(population[first:])
     children = population.shape[0] - first
     starts = first + batch_size * jnp.arange(children // batch_size)
 
-    def batch(_, start: Array) -> tuple[None, Array]:
+    def batch(_, start: Array) -> tuple[None, Any]:
         return None, objective(lax.dynamic_slice_in_dim(population, start, batch_size))
 
     left = children % batch_size
     if left and is_narrow(population.dtype):  # the last batch overlaps: a slice outside a loop would make them anew
         starts = jnp.append(starts, population.shape[0] - batch_size)
-        values = lax.scan(batch, None, starts)[1]
-        return jnp.concatenate([values[:-1].reshape(-1), values[-1, -left:]])
-    values = [lax.scan(batch, None, starts)[1].reshape(-1)]
-    if left:
-        values.append(objective(population[-left:]))
-    return jnp.concatenate(values)
+        found = lax.scan(batch, None, starts)[1]
+        return jax.tree.map(lambda values: jnp.concatenate([values[:-1].reshape(-1), values[-1, -left:]]), found)
+    found = jax.tree.map(jnp.ravel, lax.scan(batch, None, starts)[1])
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), found, objective(population[-left:])) if left else found
 
 
 def batch_sizes(rows: int, batch_size: int | None) -> set[int]:

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from . import _checks, noise, selection, storage
+from . import _checks, feasibility, noise, selection, storage
 from ._pytree import pytree, static
 from .bounds import Bounds, check_numbers
 from .controllers import GESMR, Controller, Feedback
@@ -29,11 +29,12 @@ class State(NamedTuple):
     population: Array  # f[N+1, d]  slot 0 the elite
     fitness: Array  # f[N+1]  lower is better, inf where the objective was not finite
     controller: Any
+    violation: Array | None = None  # f[N+1]  if there are constraints, how far members are from satisfying them
 
     @property
     def best(self) -> Array:
         """The best solution so far, `f[d]`."""
-        return self.population[jnp.argmin(self.fitness)]
+        return self.population[feasibility.best(self.fitness, self.violation)]
 
     @property
     def best_fitness(self) -> Array:
@@ -86,18 +87,21 @@ class GA:
             check_numbers(self.bounds)
             _checks.ordered(self.bounds.low, self.bounds.high)
 
-    def init(self, key: Any, population: Any, fitness: Any) -> State:
-        """Start from an evaluated population `f[N+1, d]`, `f[N+1]`, in the order given."""
-        population = _check_population(population, self.num_children + 1)
-        return self.start(key, fitness, population.shape[1])._replace(population=population)
+    def init(self, key: Any, population: Any, fitness: Any, violation: Any = None) -> State:
+        """Start from an evaluated population `f[N+1, d]`, `f[N+1]`, in the order given.
 
-    def start(self, key: Any, fitness: Any, num_genes: int) -> State:
+        If there are constraints, `violation f[N+1]` says how far each member is from satisfying them, 0 if it does.
+        """
+        population = _check_population(population, self.num_children + 1)
+        return self.start(key, fitness, population.shape[1], violation)._replace(population=population)
+
+    def start(self, key: Any, fitness: Any, num_genes: int, violation: Any = None) -> State:
         """`init` for a population that is kept elsewhere: a state without it."""
         key = noise.key(key)
-        fitness = _finite_or_worst(_check_fitness(fitness, self.num_children + 1))
+        fitness, violation = _check_values(fitness, violation, self.num_children + 1)
         start = noise.fold_in(key, _START)
         controller = self.controller.init(start, self.num_children, num_genes)
-        return State(key, jnp.zeros((), jnp.int32), None, fitness, controller)  # type: ignore[arg-type]
+        return State(key, jnp.zeros((), jnp.int32), None, fitness, controller, violation)  # type: ignore[arg-type]
 
     def ask(self, state: State, genes: noise.Genes | None = None) -> Proposal:
         """Select parents and make children; only these `genes` of them, if the state's population has no others."""
@@ -106,30 +110,46 @@ class GA:
             raise TypeError(f"genes must be a gesmr.noise.Genes or None, got {type(genes).__name__}")
         pool = selection.pool_size(self.truncation, self.num_children)
         key = noise.fold_in(state.key, _SELECTION, state.generation)
-        chosen = selection.truncate(key, state.fitness, pool)
+        chosen = selection.truncate(key, state.fitness, pool, state.violation)
         rates = self.controller.rates(state.controller, chosen[1:])
         slots = jnp.arange(self.num_children + 1)
         child_keys = noise.fold_in(state.key, slots, state.generation)
         population = make_children(child_keys, state.population, chosen, rates, self.bounds, genes)
         return Proposal(population, chosen[0], chosen[1:], rates)
 
-    def tell(self, state: State, proposal: Proposal, fitness: Any, *, parent_fitness: Any = None) -> State:
+    def tell(
+        self,
+        state: State,
+        proposal: Proposal,
+        fitness: Any,
+        *,
+        parent_fitness: Any = None,
+        violation: Any = None,
+        judged: Any = None,
+    ) -> State:
         """The next state, given the candidates' values `f[N]`.
 
         If the objective is noisy and the parents were evaluated again beside their children, `parent_fitness f[N]`
-        holds those values; the changes the controller sees are taken from them.
+        holds those values; the changes the controller sees are taken from them. If there are constraints, `violation
+        f[N]` says how far the candidates are from satisfying them. Where `judged bool[N]` is false a child is not the
+        one that was proposed, and its rate has neither merit nor blame.
         """
         check_state(state)
         if not isinstance(proposal, Proposal) or not isinstance(proposal.parents, _ARRAYS):
             raise TypeError(f"proposal must be the Proposal of this GA, got {type(proposal).__name__}")
-        fitness = _finite_or_worst(_check_fitness(fitness, self.num_children))
-        fitness = fitness.astype(state.fitness.dtype)
+        if (violation is None) != (state.violation is None):
+            raise ValueError("violation must be given if the state was started with one, and only then")
+        fitness, violation = _check_values(fitness, violation, self.num_children, state.fitness.dtype)
+        before = None if state.violation is None else state.violation[proposal.parents]
         if parent_fitness is None:
             parent_fitness = state.fitness[proposal.parents]
         else:
             checked = _check_fitness(parent_fitness, self.num_children, "parent_fitness")
-            parent_fitness = _finite_or_worst(checked).astype(state.fitness.dtype)
-        feedback = Feedback(proposal.elite, proposal.parents, proposal.rates, parent_fitness, fitness)
+            parent_fitness, _ = feasibility.cleaned(checked.astype(state.fitness.dtype), before)
+        parent_value, value = feasibility.comparable(parent_fitness, before, fitness, violation)
+        if judged is not None:
+            parent_value = jnp.where(judged, parent_value, jnp.inf)
+        feedback = Feedback(proposal.elite, proposal.parents, proposal.rates, parent_value, value)
         key = noise.fold_in(state.key, _CONTROLLER, state.generation)
         return State(
             key=state.key,
@@ -137,6 +157,7 @@ class GA:
             population=proposal.population,
             fitness=jnp.concatenate([state.fitness[proposal.elite][None], fitness]),
             controller=self.controller.update(key, state.controller, feedback),
+            violation=violation if before is None else jnp.append(state.violation[proposal.elite], violation),  # type: ignore[index]
         )
 
 
@@ -168,17 +189,16 @@ def make_children(
     bounds = None if bounds is None else bounds.stored_in(population.dtype)
     steps = rates if bounds is None else bounds.steps(rates, parents.dtype)
 
+    def words(attempt: Any) -> Array:
+        return noise.bits(keys, parents.shape[1], attempt * total + first)
+
     def mutants(attempt: Any) -> Array:
-        epsilon = noise.normal(noise.bits(keys, parents.shape[1], attempt * total + first))
-        return (parents + steps * epsilon).astype(parents.dtype)
+        return (parents + steps * noise.normal(words(attempt))).astype(parents.dtype)
 
-    children = mutants(0) if bounds is None else bounds.repair(mutants(0), mutants)
+    children = mutants(0)
+    if bounds is not None:
+        children = bounds.exchange(bounds.repair(children, mutants), parents, rates, words(0))
     return storage.rounded(children, population.dtype, keys, first)
-
-
-def _finite_or_worst(fitness: Array) -> Array:
-    """The one place where NaN and ±inf are dealt with: they are the worst value there is."""
-    return jnp.where(jnp.isfinite(fitness), fitness, jnp.inf)
 
 
 def _check_population(population: Any, members: int) -> Array:
@@ -195,6 +215,13 @@ def _check_population(population: Any, members: int) -> Array:
         bad = int((~np.isfinite(np.asarray(population, np.float64))).any(axis=1).sum())
         raise ValueError(f"population must be finite, got NaN or infinity in {bad} of {members} members")
     return _checks.on_jax(population)
+
+
+def _check_values(fitness: Any, violation: Any, n: int, dtype: Any = None) -> tuple[Array, Array | None]:
+    """Fitness and, if there are constraints, violation `f[n]`, cleaned."""
+    fitness = _check_fitness(fitness, n)
+    violation = None if violation is None else _check_fitness(violation, n, "violation")
+    return feasibility.cleaned(fitness if dtype is None else fitness.astype(dtype), violation)
 
 
 def _check_fitness(fitness: Any, n: int, name: str = "fitness") -> Array:

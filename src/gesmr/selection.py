@@ -16,14 +16,14 @@ def pool_size(truncation: Any, n: int) -> Array:
     return jnp.clip(jnp.floor(jnp.asarray(truncation) * n + 0.5).astype(jnp.int32), 1, n)
 
 
-def truncate(key: noise.Key, values: Array, pool: Array) -> Array:
+def truncate(key: noise.Key, values: Array, pool: Array, before: Array | None = None) -> Array:
     """Indices `i32[n]` into `values f[n]`: slot 0 the lowest, the others drawn uniformly from the lowest `pool`.
 
     Equal values are ordered at random, so that no slot is favoured. `values` must not hold NaN. Takes words
-    0 … 2n − 1 of `key`.
+    0 … 2n − 1 of `key`. Where there are numbers that count `before` the values, `f[n]`, these decide first.
     """
     n = values.shape[0]
-    best_first = order(values, tie=noise.bits(key, n, start=n))
+    best_first = order(values, noise.bits(key, n, start=n), before)
     ranks = jnp.where(lax.iota(jnp.int32, n) == 0, 0, noise.integer(noise.bits(key, n), pool))
     return best_first[ranks]
 
@@ -34,16 +34,18 @@ def lowest(key: noise.Key, values: Array) -> Array:
     return jnp.argmin(jnp.where(values == jnp.min(values), tie >> 1, jnp.uint32(0xFFFFFFFF)))
 
 
-def order(values: Array, tie: Array) -> Array:
+def order(values: Array, tie: Array, before: Array | None = None) -> Array:
     """Indices `i32[n]` of `values` from lowest to highest, equal ones in the order of `tie` (all distinct)."""
     n = values.shape[0]
     index = lax.iota(jnp.int32, n)
+    keys = (values,) if before is None else (before, values)
     if n > _COMPARE_PAIRS_UP_TO:
-        return lax.sort((values, tie, index), num_keys=2)[2]
+        return lax.sort((*keys, tie, index), num_keys=len(keys) + 1)[-1]
     if n > 16:
         tie = _place(tie, index)  # writes it to memory: fused, XLA would draw the words anew for every pair
-    equal = values == values[:, None]
-    ahead = jnp.where(equal, tie < tie[:, None], values < values[:, None])
+    ahead = tie < tie[:, None]
+    for one in reversed(keys):
+        ahead = jnp.where(one == one[:, None], ahead, one < one[:, None])
     return _place(index, jnp.sum(ahead, axis=1, dtype=jnp.int32))
 
 

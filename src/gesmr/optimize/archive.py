@@ -18,7 +18,7 @@ import numpy as np
 
 from .._files import PARTIAL, whole_file
 
-FORMAT = 1
+FORMAT = 2
 Content = tuple[dict[str, Any], dict[str, Any]]  # of a checkpoint: JSON, and arrays by name
 _MARK = b"gesmr checkpoint sha256 "
 _DIGEST = 64  # hexadecimal digits

@@ -3,28 +3,32 @@
 import dataclasses
 from typing import Any
 
+import jax
 import numpy as np
 from jax.core import Tracer
 
 from .. import _checks
 from ..bounds import Bounds
 from ..controllers import Clip, Controller
+from .layout import Layout, check_whole_numbers
 
 FARTHEST = 16  # no mutation carries a gene as many ranges away: noise is at most 6.67 from zero
 
 
-def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, unit: Any = 1.0, wide: Any = None) -> Bounds | None:
+def resolve(bounds: Any, layout: Layout, unit: Any = 1.0, integral: np.ndarray | None = None) -> Bounds | None:
     """What a user wrote as `bounds`, with one low, high and unit per variable; None if nothing is bounded.
 
-    Accepted: a `Bounds` or a `scipy.optimize.Bounds`, one pair for all variables, or a pair for each; None in a pair is
-    an open side. `flatten` turns a pytree like x0 into a vector. Bounds that `dtype` cannot hold are rounded inwards;
-    they are returned in `wide`, the precision of arithmetic if it is another.
+    Accepted: a `Bounds` or a `scipy.optimize.Bounds`, one pair for all variables, a pair for each, a pair of pytrees
+    like x0, or a pytree like x0 with a pair for each leaf; None in a pair is an open side. Bounds that the population's
+    precision cannot hold are rounded inwards; they are returned in that of arithmetic. Where variables are `integral
+    bool[d]`, every integer has a cell around it of the same width.
     """
-    wide = dtype if wide is None else wide
+    dim, flatten, dtype, wide = layout.dim, layout.flatten, layout.dtype, layout.wide
     if bounds is None:
         if np.ndim(unit) == 0:
             return None
         bounds = Bounds()
+    unordered = bounds.unordered if isinstance(bounds, Bounds) else None
     handling = bounds.handling if isinstance(bounds, Bounds) else "reflect"
     if isinstance(bounds, Bounds):
         sides = bounds.low, bounds.high
@@ -32,7 +36,7 @@ def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, unit: Any = 1.0, wi
     elif hasattr(bounds, "lb") and hasattr(bounds, "ub"):
         sides = bounds.lb, bounds.ub
     else:
-        sides = _pairs(bounds, dim)
+        sides = _pairs(bounds, layout)
     low, high = (_side(name, side, dim, flatten) for name, side in zip(("low", "high"), sides, strict=True))
     if np.isnan(low).any() or np.isnan(high).any():
         raise ValueError("bounds must not be NaN; None or an infinity stands for an open side")
@@ -41,9 +45,33 @@ def resolve(bounds: Any, dim: int, flatten: Any, dtype: Any, unit: Any = 1.0, wi
         raise ValueError(f"bounds must have low ≤ high, got low={low[at]} and high={high[at]} for variable {at}")
     if (low == np.inf).any() or (high == -np.inf).any():
         raise ValueError("bounds must leave something: low must be below inf and high above -inf")
+    if integral is not None:
+        low, high = _cells(low, high, integral, layout)
     low_inside, high_inside = (side.astype(wide, copy=False) for side in _inward(low, high, dtype))
     _check_sizes(low, high, np.dtype(wide))
-    return Bounds(low_inside, high_inside, handling, np.broadcast_to(np.asarray(unit, wide), (dim,)))
+    unit = np.broadcast_to(np.asarray(unit, wide), (dim,))
+    return Bounds(low_inside, high_inside, handling, unit, unordered)
+
+
+def _cells(low: np.ndarray, high: np.ndarray, integral: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of which the integral ones leave half a unit on both sides of the integers between them, and no more."""
+    first, last = np.ceil(low), np.floor(high)
+    if (nothing := integral & (first > last)).any():
+        at = int(np.argmax(nothing))
+        raise ValueError(
+            f"bounds must leave something: there is no integer between low={low[at]} and high={high[at]} of variable "
+            f"{at}, which integrality says is one"
+        )
+    check_whole_numbers("integers", layout, integral, first, last)
+    kind = np.dtype(layout.wide).type
+    inner = (
+        np.nextafter((first - 0.5).astype(kind), kind(np.inf)),
+        np.nextafter((last + 0.5).astype(kind), kind(-np.inf)),
+    )
+    low, high = (
+        np.where(integral & np.isfinite(s), i.astype(float), s) for s, i in zip((low, high), inner, strict=True)
+    )
+    return low, high
 
 
 def _check_sizes(low: np.ndarray, high: np.ndarray, dtype: np.dtype) -> None:
@@ -76,8 +104,14 @@ def _unit(given: Any, default: Any, dim: int, flatten: Any) -> Any:
     return unit
 
 
-def _pairs(bounds: Any, dim: int) -> tuple[Any, Any]:
-    accepted = f"a pair (low, high), {dim} pairs, one per variable, a gesmr.Bounds or a scipy.optimize.Bounds"
+def _pairs(bounds: Any, layout: Layout) -> tuple[Any, Any]:
+    dim = layout.dim
+    accepted = (
+        f"a pair (low, high), {dim} pairs, one per variable, a gesmr.Bounds or a scipy.optimize.Bounds"
+        + ("" if layout.is_vector else ", or pytrees like x0")
+    )  # fmt: skip
+    if not layout.is_vector and (trees := _trees(bounds, layout)) is not None:
+        return trees
     try:
         given = [tuple(pair) if np.ndim(pair) else pair for pair in bounds]
     except (TypeError, ValueError) as error:
@@ -89,6 +123,29 @@ def _pairs(bounds: Any, dim: int) -> tuple[Any, Any]:
     low = [-np.inf if pair[0] is None else pair[0] for pair in given]
     high = [np.inf if pair[1] is None else pair[1] for pair in given]
     return low, high
+
+
+def _trees(bounds: Any, layout: Layout) -> tuple[Any, Any] | None:
+    """The sides as rows, if `bounds` are a pair of pytrees like x0, or one like x0 with a pair for each leaf."""
+    if isinstance(bounds, tuple | list) and len(bounds) == 2:
+        structures = [jax.tree.structure(side) for side in bounds]
+        if layout.treedef in structures:
+            return bounds[0], bounds[1]
+    try:
+        pairs = layout.treedef.flatten_up_to(bounds)
+        low, high = zip(*pairs, strict=True)
+    except (TypeError, ValueError):
+        return None
+    shaped = zip((low, high), (-np.inf, np.inf), strict=True)
+    return tuple(
+        np.concatenate(
+            [
+                np.ravel(np.broadcast_to(np.asarray(far if side is None else side, float), shape))
+                for side, shape in zip(sides, layout.shapes, strict=True)
+            ]
+        )
+        for sides, far in shaped
+    )  # type: ignore[return-value]
 
 
 def _side(name: str, side: Any, dim: int, flatten: Any) -> np.ndarray:

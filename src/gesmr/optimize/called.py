@@ -32,6 +32,7 @@ class PlainValues:
         why: str = "",  # it is not compiled, for the result
     ):
         self._objective, self._repeats, self._known = objective, repeats, known
+        self._layout = layout
         self._call = _Call(objective.fun, objective.args, layout, objective.on_error)
         self._crew = crew_of(objective.workers)
         if self._crew is None:
@@ -43,9 +44,27 @@ class PlainValues:
         how = "python" if objective.is_serial and not objective.vectorized else f"python, {where}"
         self.path = f"{how} ({why})" if why else how
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Values `f64[n]` and, if there are constraints, violations `f64[n]`; what violates them has no value."""
+        if not self._objective.constraints:
+            return self._mean(rows), None
+        violations = np.array([self._violation(row) for row in rows])
+        values, feasible = np.full(len(rows), np.inf), violations == 0
+        values[feasible] = self._mean(rows[feasible])
+        return values, violations
+
+    def _violation(self, row: np.ndarray) -> float:
+        try:
+            return self._objective.constraints.violation(self._layout.solution(row.copy()))
+        except Exception as error:
+            if self._objective.on_error == "raise":
+                raise
+            self._note([described(error)])
+            return np.inf
+
+    def _mean(self, rows: np.ndarray) -> np.ndarray:
         total = np.zeros(len(rows))
-        for _ in range(self._repeats):
+        for _ in range(self._repeats if len(rows) else 0):
             total += self._once(rows)
         return total / self._repeats
 
@@ -102,35 +121,38 @@ class CalledStep:
     def __call__(self) -> None:
         run, by = self._run, self._values
         errors, rows = by.errors, run.rows()
-        children = self._internal(rows)
+        children, violations = self._internal(rows)
         parents, elite, again = self._again()
         run.progress.errors += by.errors - errors
         if by.first_error is not None and not self._warned:
             self._warned = True
             message = f"fun raised {by.first_error}; such candidates count as the worst"
             warnings.warn(message, RuntimeWarning, stacklevel=4)
-        run.accept(Values(children, parents, elite), run.setup.repeats * (len(rows) + again))  # type: ignore[arg-type]
+        values: Any = Values(children, parents, elite, violations)  # type: ignore[arg-type]
+        run.accept(values, run.setup.repeats * (len(rows) + again))
 
     def value(self, row: np.ndarray) -> float:
         """The objective at a solution, as minimised inside. It is not counted."""
-        return float(self._internal(row[None])[0])
+        return float(self._internal(row[None])[0][0])
 
     def _again(self) -> tuple[np.ndarray | None, np.ndarray | None, int]:
         """Fresh values of the parents and of the elite, of those that are to be evaluated again, and how many."""
         run, phase, reevaluate = self._run, self._run.phase, self._run.setup.reevaluate
         if not isinstance(phase, Told) or reevaluate == "none":
             return None, None, 0
-        elite = self._internal(run.wide(np.asarray(phase.proposal.population)[:1]))[0]
+        elite = self._internal(run.wide(np.asarray(phase.proposal.population)[:1]))[0][0]
         if reevaluate == "elite":
             return None, np.asarray(elite), 1
         distinct, which = np.unique(np.asarray(phase.proposal.parents), return_inverse=True)
-        parents = self._internal(run.wide(np.asarray(phase.state.population)[distinct]))[which]
+        parents = self._internal(run.wide(np.asarray(phase.state.population)[distinct]))[0][which]
         return parents, np.asarray(elite), 1 + len(distinct)
 
-    def _internal(self, rows: np.ndarray) -> np.ndarray:
-        """Values of candidates as minimised inside."""
+    def _internal(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Values of candidates as minimised inside, and their violations if there are constraints."""
         setup = self._run.setup
-        return cast(setup.sign * self._values(rows), setup.layout.wide)
+        values, violations = self._values(rows)
+        dtype = setup.layout.wide
+        return cast(setup.sign * values, dtype), None if violations is None else cast(violations, dtype)
 
 
 class _Call:
@@ -145,8 +167,7 @@ class _Call:
 
     def __call__(self, row: np.ndarray) -> Outcome:
         try:
-            x = row.copy() if self.layout.is_vector else self.layout.solution(row)
-            return number(self.fun(x, *self.args)), None
+            return number(self.fun(self.layout.solution(row.copy()), *self.args)), None
         except Exception as error:
             if self.on_error == "raise":
                 if self._sent and (other := sendable(error)) is not error:

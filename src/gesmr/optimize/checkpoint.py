@@ -17,17 +17,18 @@ from ..devices import Shards, is_first
 from ..ga import GA, Proposal, State
 from ..generation import Values
 from ..noise import Key
+from ..spaces import Space
 from . import archive, exact, options, phases
 from .archive import CheckpointError, Content
 from .layout import Layout, precision
 from .options import Setup
 from .phases import Before, First, Ran, Told
-from .run import Record, Run
-from .stopping import Limits, Progress
+from .run import Best, History, Record, Run
+from .stopping import Found, Limits, Progress
 
-_ARRAYS, _SIDES = (np.ndarray, np.ndarray | None), ("low", "high", "unit")
+_ARRAYS, _SIDES = (np.ndarray, np.ndarray | None), ("low", "high", "unit", "unordered")
 _SAME = ("gesmr", "jax", "platform", "device", "compiler")  # what must not differ for a run to go on exactly
-_HISTORY = {"elite": "float64", "log_rate": "float64", "evaluations": "int64"}
+_HISTORY = {name: "int64" if name == "evaluations" else "float64" for name in History._fields}
 
 
 def save(run: Run, path: Path) -> None:
@@ -85,6 +86,18 @@ def _check_same(setup: Setup, meta: dict[str, Any], arrays: dict[str, np.ndarray
             raise CheckpointError(f"{path} is of another run: its {name} is not the same")
 
 
+def chosen_by_itself(meta: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What a stored run chose where nothing was given, and keeps: its seed, and its size if the budget is another."""
+    stored = meta.get("setup")
+    stored = stored if isinstance(stored, dict) else {}
+    chosen = {}
+    if given.get("rng") is None and given.get("seed") is None and "seed" in stored:
+        chosen["rng"] = stored["seed"]
+    if given.get("popsize") is None and "popsize" in stored:
+        chosen["popsize"] = stored["popsize"]
+    return chosen
+
+
 def was_compiled(meta: dict[str, Any]) -> bool:
     """Whether the function of a stored run was compiled; older checkpoints say it in `path` alone."""
     found = meta.get("compiled", str(meta.get("path")).startswith("jax"))
@@ -108,15 +121,15 @@ def snapshot(run: Run) -> Content:
         "compiled": run.compiled,
         "machine": _machine(),
         "phase": {First: "first", Told: "told", Ran: "ran"}[type(phase)],
-        "champion": None if run.champion is None else run.champion[0],
+        "champion": None if run.champion is None else run.champion[:2],
     }
     history = run.record.since(0)._asdict()
     arrays: dict[str, Any] = {f"history.{name}": history[name] for name in _HISTORY}
     arrays |= {f"setup.{name}": array for name, array in of_setup.items()}
     if run.champion is not None:
-        arrays["champion"] = run.champion[1]
+        arrays["champion"] = run.champion.row
     if isinstance(phase, First):
-        arrays |= {"values": phase.values, "known": phase.known}
+        arrays |= _first_arrays(phase)
     elif isinstance(phase, Ran):
         arrays |= _state_arrays(phase.state)
     else:
@@ -134,18 +147,18 @@ def _parts(setup: Setup, meta: dict[str, Any], arrays: "_Arrays", shards: Shards
     ga, key, members = setup.ga(progress.run), phases.key(setup, progress.run), setup.members(progress.run)
     rows = _population(arrays, setup, members)
     population = jnp.asarray(rows) if shards is None else shards.shard(rows)
-    record.add(*(arrays.get(f"history.{name}", (progress.nit,), kind) for name, kind in _HISTORY.items()))
+    columns = (arrays.get(f"history.{name}", (progress.nit,), kind) for name, kind in _HISTORY.items())
+    record.extend(History(*columns))
     champion = None
     if meta["champion"] is not None:
-        champion = float(meta["champion"]), arrays.get("champion", (layout.dim,), layout.wide)
+        violation, value = map(float, meta["champion"])
+        champion = Best(violation, value, arrays.get("champion", (layout.dim,), layout.wide))
     if meta["phase"] == "first":
-        values, known = arrays.get("values", (members,), layout.wide), arrays.get("known", (members,), "bool")
-        phase = First(population, values, known)
+        phase = _first(arrays, population, setup)
     elif meta["phase"] == "ran":
         phase = Ran(_state(ga, key, arrays, setup)._replace(population=population))
-    elif "before.fitness" in arrays:
-        fitness = arrays.get("before.fitness", (members,), layout.wide)
-        phase = phases.valued(ga, setup, key, population, fitness, ask=shards is None)
+    elif "known" in arrays:  # a first population, after which the next has been asked for
+        phase = phases.valued(ga, setup, key, _first(arrays, population, setup), ask=shards is None)
     else:
         phase, _, _ = phases.told(ga, population, _before(ga, key, arrays, setup))
     warned = not np.isfinite(progress.best)
@@ -201,12 +214,15 @@ def _population(arrays: _Arrays, setup: Setup, members: int) -> np.ndarray:
 def _progress(described: dict[str, Any]) -> Progress:
     kinds = {field.name: field.type for field in dataclasses.fields(Progress)}
     for name, value in described.items():
-        if name == "events":
+        if name in ("events", "found"):
             continue
         known = type(value) is int or (kinds[name] is float and type(value) is float)
-        if not known or (name != "best" and not 0 <= value < 2**63):
+        if not known or not 0 <= value < 2**63:
             raise CheckpointError(f"a checkpoint must hold {name} as a number of at least 0, got {value!r}")
-    return Progress(**{**described, "events": {}})
+    found = described["found"]
+    if not isinstance(found, list) or any(type(number) not in (int, float) for number in found):
+        raise CheckpointError(f"a checkpoint must hold what was found as numbers, got {found!r}")
+    return Progress(**{**described, "found": Found(*map(float, found)), "events": {}})
 
 
 def _check_sizes(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
@@ -243,22 +259,25 @@ def _rebuilt(plain: dict[str, Any], arrays: dict[str, np.ndarray], x0: Any, cont
     """The setup that a checkpoint describes."""
     if plain["structure"] is not None and x0 is None:
         raise CheckpointError(f"x0 was a pytree, {plain['structure'][0]}: give one of that structure as x0")
-    row = arrays["setup.x0"]
+    row = arrays["setup.x0"] if plain["space"] is None else Space.from_dict(plain["space"])
     controller = plain["controller"] if controller is None else controller
     fields = dataclasses.fields(Setup)
-    given = {field.name: plain[field.name] for field in fields if field.type in (int, float, str)}
+    given = {field.name: plain[field.name] for field in fields if field.type in (int, float, str, bool)}
     given |= {"dtype": plain["dtype"], "controller": _controller(controller)}
-    fresh = options.check(row if plain["structure"] is None else x0, given)
+    fresh = options.check(row if plain["structure"] is None else x0, given, Limits())
     stored = {field.name: arrays.get(f"setup.{field.name}") for field in fields if field.type in _ARRAYS}
-    low, high, unit = (arrays.get(f"setup.{side}") for side in _SIDES)
-    bounds = None if plain["bounds"] is None else Bounds(low, high, plain["bounds"], unit)
-    return dataclasses.replace(fresh, bounds=bounds, **stored)
+    low, high, unit, unordered = (arrays.get(f"setup.{side}") for side in _SIDES)
+    bounds = None if plain["bounds"] is None else Bounds(low, high, plain["bounds"], unit, unordered)
+    layout = dataclasses.replace(fresh.layout, integral=tuple(map(bool, plain["integral"])))
+    return dataclasses.replace(fresh, bounds=bounds, layout=layout, **stored)
 
 
 def _described_layout(layout: Layout) -> dict[str, Any]:
     return {
         "variables": layout.dim,
-        "structure": None if layout.is_vector else [str(layout.treedef), layout.shapes, layout.dtypes],
+        "structure": None if layout.treedef is None else [str(layout.treedef), layout.shapes, layout.dtypes],
+        "space": None if layout.space is None else layout.space.as_dict(),
+        "integral": list(map(int, layout.integral)),
         "dtype": layout.dtype,
         "x64": bool(jax.config.jax_enable_x64) or layout.dtype == "float64",  # type: ignore[attr-defined]
     }
@@ -312,17 +331,33 @@ def _check_machine(there: Any) -> None:
 def _state_arrays(state: State) -> dict[str, Any]:
     leaves = jax.tree.leaves(state.controller)
     plain = {"state.generation": state.generation, "state.fitness": state.fitness}
+    plain |= {} if state.violation is None else {"state.violation": state.violation}
     return plain | {f"state.controller.{i}": leaf for i, leaf in enumerate(leaves)}
 
 
-def _before_arrays(before: Before | np.ndarray | None) -> dict[str, Any]:
-    if not isinstance(before, Before):
-        return {"before.fitness": before}
+def _first_arrays(first: First) -> dict[str, Any]:
+    plain = {"values": first.values, "known": first.known}
+    return plain if first.violations is None else plain | {"violations": first.violations}
+
+
+def _first(arrays: "_Arrays", population: Any, setup: Setup) -> First:
+    members = (population.shape[0],)
+    values, known = arrays.get("values", members, setup.layout.wide), arrays.get("known", members, "bool")
+    violations = arrays.get("violations", members, setup.layout.wide) if setup.constrained else None
+    return First(population, values, known, violations)
+
+
+def _before_arrays(before: Before | First | None) -> dict[str, Any]:
+    if isinstance(before, First):
+        return _first_arrays(before)
+    assert before is not None
     values, proposal = before.values, before.proposal
     parts = {
         "values": values.children,
         "parent_values": values.parents,
         "elite_value": values.elite,
+        "violations": values.violations,
+        "judged": values.judged,
         "count": before.elite_count,
         "elite": proposal.elite,
         "parents": proposal.parents,
@@ -338,8 +373,9 @@ def _state(ga: GA, key: Key, arrays: "_Arrays", setup: Setup) -> State:
     stored = [arrays.get(f"state.controller.{i}", leaf.shape, leaf.dtype) for i, leaf in enumerate(leaves)]
     controller = jax.tree.unflatten(treedef, [jnp.asarray(array) for array in stored])
     generation = jnp.asarray(arrays.get("state.generation", (), "int32"))
-    fitness = jnp.asarray(arrays.get("state.fitness", (ga.num_children + 1,), setup.layout.wide))
-    return State(key, generation, None, fitness, controller)  # type: ignore[arg-type]
+    names = ("state.fitness", "state.violation") if setup.constrained else ("state.fitness",)
+    values = [jnp.asarray(arrays.get(name, (ga.num_children + 1,), setup.layout.wide)) for name in names]
+    return State(key, generation, None, values[0], controller, *values[1:])  # type: ignore[arg-type]
 
 
 def _before(ga: GA, key: Key, arrays: "_Arrays", setup: Setup) -> Before:
@@ -353,6 +389,8 @@ def _before(ga: GA, key: Key, arrays: "_Arrays", setup: Setup) -> Before:
         arrays.get("before.values", (n,), wide),
         arrays.get("before.parent_values", (n,), wide) if again == "parents" else None,
         None if again == "none" else arrays.get("before.elite_value", (), wide),
+        arrays.get("before.violations", (n,), wide) if setup.constrained else None,
+        arrays.get("before.judged", (n,), "bool") if "before.judged" in arrays else None,
     )
     count = arrays.get("before.count", (), "int32")
     return Before(state, Proposal(None, *made), Values(*values), count)  # type: ignore[arg-type]

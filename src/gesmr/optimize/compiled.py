@@ -15,14 +15,14 @@ from .._signals import uninterrupted
 from ..devices import REPLICATED, Shards, broadcast
 from ..evolution import OBJECTIVE, batch_sizes, evaluate_children
 from ..ga import GA, Proposal, State
-from ..generation import Values, generation
+from ..generation import Rates, Values, generation
 from ..storage import packed, unpacked
 from . import exact, phases
 from .layout import precision
 from .options import parents
 from .phases import First, Ran
 from .run import Run
-from .stopping import Counts, any_reached, marks_of_a_chunk
+from .stopping import Counts, Found, any_reached, marks_of_a_chunk
 from .traced import Code, JaxFunction, TracedObjective
 
 _USUAL_CHUNK, LONGEST_CHUNK = 1024, 2**20  # generations, at most; all of a chunk are recorded on the device
@@ -46,9 +46,10 @@ class _Given(NamedTuple):
 
     objective: TracedObjective
     rest: State  # without its population
-    counted: tuple  # best f[], stale i32[], blind i32[]
+    counted: tuple  # what was found, stale i32[], blind i32[]
     elite_count: Any  # i32[]
     marks: dict[str, Any]
+    ftol: Any  # f[]
     room: Any  # i32[]  generations, at most
 
 
@@ -58,13 +59,12 @@ class _Chunk(NamedTuple):
     state: State
     now: Counts
     elite_count: Any
-    elite: Array  # f[length], of which so many hold something as generations were run
-    log_rate: Array  # f[length]
+    record: Array  # f[length, 6]  best, rates and diversity; so many rows hold something as generations were run
 
 
 def _run(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array, tuple]:
     """The population, whose memory is reused, and after it the state without that, and what was counted: generations,
-    best, stale, blind, elite_count, elite, log_rate."""
+    found, stale, blind, elite_count, record."""
     if shape.shards is None:
         return _loop(ga, population, given, shape)
     return shape.shards.run(partial(_loop, shape=shape), ga, population, given)
@@ -72,20 +72,21 @@ def _run(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array
 
 def _loop(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Array, tuple]:
     """`_run`; on many devices every one of them does it, on the genes it holds."""
-    objective, rest, counted, elite_count, marks, room = given
+    objective, rest, counted, elite_count, marks, ftol, room = given
     shards, dtype = shape.shards, population.dtype
     genes = None if shards is None else shards.genes
 
     def evaluate(state: State, proposal: Proposal) -> Values:
         valued = _valued(objective, _random_key(objective, state.key, OBJECTIVE, state.generation), shards)
-        children = evaluate_children(valued, proposal.population, shape.batch_size)
-        return Values(children, *_again(valued, state, proposal, shape))
+        children, violations = evaluate_children(valued, proposal.population, shape.batch_size)
+        return Values(children, *_again(valued, state, proposal, shape), violations)
 
     def one(chunk: _Chunk) -> _Chunk:
-        state, count, best, log_rate = generation(ga, chunk.state, evaluate, chunk.elite_count, genes)
-        elite = chunk.elite.at[chunk.now.nit].set(best)
-        log_rates = chunk.log_rate.at[chunk.now.nit].set(log_rate.astype(chunk.log_rate.dtype))
-        return _Chunk(state, chunk.now.after(best, chunk.now.cost, jnp), count, elite, log_rates)
+        state, count, best, rates = generation(ga, chunk.state, evaluate, chunk.elite_count, genes)
+        seen = phases.seen_of(ga, state, best, shards)
+        row = jnp.stack([part.astype(best.dtype) for part in (best, *rates, seen.diversity)])
+        record = chunk.record.at[chunk.now.nit].set(row)
+        return _Chunk(state, chunk.now.after(seen, chunk.now.cost, ftol, jnp), count, record)
 
     def block(chunk: _Chunk) -> _Chunk:
         # A GPU asks the host before every turn of a loop of unknown length, and copies the population back after each
@@ -100,22 +101,22 @@ def _loop(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Arra
     def unfinished(chunk: _Chunk) -> Array:
         return (chunk.now.nit < room) & ~any_reached(chunk.now, marks)
 
-    empty = jnp.zeros(shape.length, rest.fitness.dtype)
-    chunk = _Chunk(rest._replace(population=packed(population)), Counts.of_a_chunk(*counted), elite_count, empty, empty)
+    empty = jnp.zeros((shape.length, 2 + len(Rates._fields)), rest.fitness.dtype)
+    chunk = _Chunk(rest._replace(population=packed(population)), Counts.of_a_chunk(*counted), elite_count, empty)
     if jax.default_backend() != "cpu":
         chunk = lax.while_loop(is_sure, block, chunk)
     chunk = lax.while_loop(unfinished, one, chunk)
     rest, now = chunk.state._replace(population=None), chunk.now  # type: ignore[arg-type]
-    counted = now.nit, now.best, now.stale, now.blind, chunk.elite_count
-    return unpacked(chunk.state.population, dtype), (rest, *counted, chunk.elite, chunk.log_rate)
+    counted = now.nit, now.found, now.stale, now.blind, chunk.elite_count
+    return unpacked(chunk.state.population, dtype), (rest, *counted, chunk.record)
 
 
 def _first_values(
     objective: TracedObjective, rows: Array, key: noise.Key, batch_size: int | None, shards: Shards | None
-) -> Array:
-    """Values of a first population `f[n, d]`."""
+) -> tuple[Array, Array | None]:
+    """Values and violations of a first population `f[n, d]`."""
 
-    def part(objective: TracedObjective, rows: Array, key: Array | None) -> Array:
+    def part(objective: TracedObjective, rows: Array, key: Array | None) -> tuple[Array, Array | None]:
         return evaluate_children(_valued(objective, key, shards), packed(rows), batch_size, first=0)
 
     draws = _random_key(objective, key, _BEFORE_THE_FIRST, 0)
@@ -145,7 +146,7 @@ def _programs(code: Code) -> _Programs:
     return _kept(code) if code.is_known else _Programs()
 
 
-def _valued(objective: TracedObjective, key: Array | None, shards: Shards | None) -> Callable[[Array], Array]:
+def _valued(objective: TracedObjective, key: Array | None, shards: Shards | None) -> Callable[[Array], Any]:
     valued = partial(objective, key=key)
     return valued if shards is None else shards.sharded(valued)
 
@@ -154,11 +155,11 @@ def _again(valued: Any, state: State, proposal: Proposal, shape: _Shape) -> tupl
     """Fresh values `f[N]` of the parents and `f[]` of the elite, of those that are to be evaluated again."""
     if shape.reevaluate == "none":
         return None, None
-    elite = valued(proposal.population[:1])[0]
+    elite = valued(proposal.population[:1])[0][0]
     if shape.reevaluate == "elite":
         return None, elite
     distinct, which = jnp.unique(proposal.parents, size=shape.pool, fill_value=proposal.parents[0], return_inverse=True)
-    return valued(state.population[distinct])[which], elite
+    return valued(state.population[distinct])[0][which], elite
 
 
 def _random_key(objective: TracedObjective, key: noise.Key, place: np.uint32, generation: Any) -> Array | None:
@@ -199,20 +200,22 @@ class CompiledStep:
         with precision(setup.layout.dtype):
             rows = jnp.asarray(row[None], setup.layout.dtype)
             there = rows if shards is None else shards.shard(rows)
-            return float(self._values(there, phases.key(setup, 0))[0])
+            values, violations = self._values(there, phases.key(setup, 0))
+            return float(values[0]) if violations is None or violations[0] == 0 else np.inf
 
     def _first(self, phase: First) -> None:
         setup, key = self._run.setup, phases.key(self._run.setup, self._run.progress.run)
         rows = phase.population if not phase.known.any() else _taken(phase.population, np.flatnonzero(~phase.known))
-        values = Values(self._values(rows, key))  # type: ignore[arg-type]
+        children, violations = self._values(rows, key)
+        values: Any = Values(children, violations=violations)  # type: ignore[arg-type]
         self._run.accept(values, len(rows) * setup.repeats, ask=False)
 
-    def _values(self, rows: jax.Array, key: noise.Key) -> np.ndarray:
-        """Of rows `f[n, d]` that are no children."""
+    def _values(self, rows: jax.Array, key: noise.Key) -> tuple[np.ndarray, np.ndarray | None]:
+        """Of rows `f[n, d]` that are no children, with their violations if there are constraints."""
         n, shards = rows.shape[0], self._run.shards
         objective = self._traced(n)
         there = key if shards is None else shards.replicate(key)
-        return np.asarray(_programs(objective.code).first_values(objective, rows, there, self._batch(n), shards))
+        return jax.device_get(_programs(objective.code).first_values(objective, rows, there, self._batch(n), shards))
 
     def _traced(self, rows: int, *others: int) -> TracedObjective:
         """The objective for so many `rows` in batches, and for so many `others` at once."""
@@ -243,20 +246,23 @@ class CompiledStep:
         state, before = run.phase.state, run.counts()  # type: ignore[union-attr]
         ga, objective, shape, programs = self._program()
         marks = marks_of_a_chunk(run.marks, before, setup.layout.wide)
-        counted = np.asarray(before.best, setup.layout.wide), np.int32(before.stale), np.int32(before.blind)
+        found = Found(*(np.asarray(number, setup.layout.wide) for number in before.found))
+        counted = found, np.int32(before.stale), np.int32(before.blind)
         rest = state._replace(population=None)  # type: ignore[arg-type]
         rest = rest if run.shards is None else run.shards.replicate(rest)
-        given = _Given(objective, rest, counted, np.int32(progress.elite_count), marks, np.int32(self._room()))
+        ftol = np.asarray(run.limits.tolerance, setup.layout.wide)
+        given = _Given(objective, rest, counted, np.int32(progress.elite_count), marks, ftol, np.int32(self._room()))
         began = time.monotonic()
         with uninterrupted():
             population, (rest, *counted) = programs.run(ga, state.population, given, shape)
             run.phase = Ran(rest._replace(population=population))
-            n, best, stale, blind, elite_count, elite, log_rate = jax.device_get(counted)
+            n, found, stale, blind, elite_count, record = jax.device_get(counted)
             n = int(n)
             evaluations = before.nfev + before.cost * np.arange(1, n + 1)
-            run.record.add(setup.sign * elite[:n], log_rate[:n], evaluations)
+            elite, *rates, diversity = record[:n].T
+            run.record.add(setup.sign * elite, evaluations, Rates(*rates), diversity)
             nit, nfev, progress.elite_count = before.nit + n, before.nfev + before.cost * n, int(elite_count)
-            progress.take(before._replace(nit=nit, nfev=nfev, best=best, stale=stale, blind=blind))
+            progress.take(before._replace(nit=nit, nfev=nfev, found=found, stale=stale, blind=blind))
         self._adapt(n, broadcast(time.monotonic() - began, run.shards))
 
     def _room(self) -> int:

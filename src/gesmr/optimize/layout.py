@@ -1,4 +1,4 @@
-"""The edge between a user's solutions, vectors or pytrees, and the rows of a population."""
+"""The edge between a user's solutions, vectors, pytrees or dictionaries of a space, and the rows of a population."""
 
 import warnings
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import _checks
+from ..spaces import Space
 
 _SCALARS = (int, float, np.integer, np.floating)
 
@@ -21,7 +22,7 @@ class Layout:
     """What a solution looks like. Hashable, so that compiled programs can be named by it.
 
     A vector (a number, a list of numbers, an array of at most one axis) is handed out as a vector; anything else as the
-    pytree it came as, its leaves in their own shapes and dtypes.
+    pytree it came as, its leaves in their own shapes and dtypes; a solution of a `Space` as a dictionary.
     """
 
     dtype: str  # of the population; everything else, solutions and values, is in `wide`
@@ -29,6 +30,8 @@ class Layout:
     shapes: tuple[tuple[int, ...], ...] = ()
     dtypes: tuple[str, ...] = ()
     jax_leaves: tuple[bool, ...] = ()  # which leaves came as jax arrays, and go back as such
+    integral: tuple[bool, ...] = ()  # which variables are rounded where they are used; none if empty
+    space: Space | None = None  # which has no leaves
 
     @property
     def wide(self) -> str:
@@ -37,18 +40,20 @@ class Layout:
 
     @property
     def is_vector(self) -> bool:
-        return self.treedef is None
+        return self.treedef is None and self.space is None
 
     @cached_property
     def dim(self) -> int:
-        return sum(self._sizes)
+        return sum(self._sizes) if self.space is None else self.space.dim
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
         return tuple(int(np.prod(shape)) for shape in self.shapes)
 
     def flatten(self, x: Any) -> np.ndarray:
-        """A solution as a row `f[d]`. The values are not checked, the structure is."""
+        """A solution as a row `f[d]`. The values are not checked but for those of a space, the structure is."""
+        if self.space is not None:
+            return self.row(self.space.encode(x))
         if self.is_vector:
             row = np.atleast_1d(np.asarray(x))
             if row.shape != (self.dim,) or row.dtype.kind not in "iuf":
@@ -66,18 +71,35 @@ class Layout:
 
     def solution(self, row: np.ndarray) -> Any:
         """What a user gets for a row `f[d]`."""
+        if self.space is not None:
+            return self.space.decode(row)
+        row = self.used(row)
         if self.is_vector:
             return row
         leaves = zip(self._leaves(row, copy=False), self.jax_leaves, strict=True)
         return jax.tree.unflatten(self.treedef, [jnp.asarray(leaf) if on_jax else leaf for leaf, on_jax in leaves])
 
     def solutions(self, rows: np.ndarray) -> Any:
-        """What a user gets for rows `f[n, d]`: the rows themselves, or a list of pytrees."""
-        return rows if self.is_vector else [self.solution(row) for row in rows]
+        """What a user gets for rows `f[n, d]`: the rows themselves, read-only, or a list of pytrees."""
+        if not self.is_vector:
+            return [self.solution(row) for row in rows]
+        rows = self.used(rows)
+        rows.flags.writeable = False
+        return rows
 
     def stacked(self, rows: Any) -> Any:
         """Rows `f[n, d]` as one solution whose leaves have a leading axis of n. May be traced."""
+        if self.space is not None:
+            return self.space.stacked(rows, jnp if isinstance(rows, jax.Array) else np)
+        rows = self.used(rows)
         return rows if self.is_vector else jax.tree.unflatten(self.treedef, self._leaves(rows))
+
+    def used(self, rows: Any) -> Any:
+        """Rows `f[..., d]` with integers where variables are such. May be traced."""
+        if not self.integral:
+            return rows
+        xp = jnp if isinstance(rows, jax.Array) else np
+        return xp.where(np.array(self.integral), xp.round(rows), rows)
 
     def _leaves(self, rows: Any, **casting: Any) -> list[Any]:
         """Rows `f[..., d]` cut into the leaves of solutions, with the rows' leading axes; cast as `astype` does."""
@@ -93,9 +115,14 @@ def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Layout, n
 
     Without a `dtype` the population has that of x0, double precision for integers and lists; if the objective is
     `compiled`, what JAX makes of that, which is single precision unless jax_enable_x64 is set.
+    Of a `Space` there is no x0: the row is the middle of its genes.
     """
     if dtype is not None:
         dtype = _check_dtype(dtype)
+    if isinstance(x0, Space):
+        layout = Layout(dtype or _default(np.dtype("float64"), compiled), space=x0)
+        check_whole_numbers("integers of a Space", layout, x0.integral | x0.unordered, x0.low, x0.high)
+        return layout, layout.row((x0.low + x0.high) / 2)
     vector = _as_vector(x0)
     if vector is not None:
         chosen = dtype or _default(vector.dtype if vector.dtype.kind == "f" else np.dtype("float64"), compiled)
@@ -116,6 +143,17 @@ def of(x0: Any, dtype: Any = None, *, compiled: bool = False) -> tuple[Layout, n
         bad = int((~np.isfinite(row)).sum())
         raise ValueError(f"x0 must be finite in {chosen}, got NaN or infinity in {bad} places")
     return layout, row
+
+
+def check_whole_numbers(what: str, layout: Layout, integral: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
+    """Refuse integers `bool[d]` that the population's precision cannot tell from their neighbours by a quarter."""
+    if layout.dtype == "bfloat16" and integral.any():
+        raise ValueError(f'dtype="bfloat16" is too coarse for {what}: give float32 or float64')
+    largest = np.where(integral, np.maximum(np.abs(low), np.abs(high)), 0)
+    coarse = np.isfinite(largest) & (largest * float(jnp.finfo(layout.dtype).eps) > 0.25)
+    if coarse.any():
+        shown = f"{largest[coarse][0]:.0f}"
+        raise ValueError(f'{what} as large as {shown} do not fit in {layout.dtype}; dtype="float64" holds more')
 
 
 def _flattened(name: str, x: Any) -> tuple[list, Any]:

@@ -87,7 +87,7 @@ def check_function(run: Run, step: Step, path: str | Path) -> None:
 
     One evaluation, or two: a function that is not sure of its own value is not asked.
     """
-    stored, row = run.best()
+    _, stored, row = run.best()
     setup = run.setup
     if not np.isfinite(stored) or setup.repeats > 1 or setup.reevaluate != "none":
         return
@@ -172,7 +172,7 @@ class Loop:
         enough = False
         for callback in self._callbacks if is_first(run.shards) else ():
             try:
-                callback(glance)
+                enough |= callback(glance) is True
             except StopIteration:
                 enough = True
         if broadcast(enough, run.shards):

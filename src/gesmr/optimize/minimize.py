@@ -14,15 +14,18 @@ from jax.sharding import Mesh
 from .. import _checks
 from .._signals import Interrupts
 from ..devices import Shards, broadcast_integer, mesh_of
+from ..spaces import Space
 from ..workers.sending import described
 from .called import CalledStep, Outcome, PlainValues, number, returned
-from .checkpoint import resumed, was_compiled
+from .checkpoint import chosen_by_itself, resumed, was_compiled
 from .compiled import LONGEST_CHUNK, CompiledStep
+from .constraints import Constraints
 from .layout import of as layout_of
 from .layout import precision
 from .loop import Loop, as_callbacks, as_checkpoint, check_function, held, read_if_resumed
 from .options import Objective, Setup, check, seed_of, split
 from .run import begin
+from .stopping import Limits
 from .traced import JaxFunction, Jitted
 
 
@@ -32,11 +35,16 @@ def minimize(
     *,
     args: Any = (),
     bounds: Any = None,
+    constraints: Any = (),
+    integrality: Any = None,
     maxiter: int | None = None,
     maxfun: int | None = None,
     maxtime: float | None = None,
     target: float | None = None,
     patience: int | None = None,
+    tol: float | None = None,
+    ftol: float | None = None,
+    xtol: float | None = None,
     popsize: int | None = None,
     rng: Any = None,
     seed: Any = None,
@@ -62,6 +70,7 @@ def minimize(
     restarts: int = 0,
     restart_popsize: str = "keep",
     devices: Any = None,
+    eq_tol: float = 1e-4,
 ) -> Any:
     """The best solution of `fun` that a genetic algorithm with its own mutation rate finds from `x0`.
 
@@ -74,10 +83,15 @@ def minimize(
             processes, a `gesmr.Pool`, "ray", an address of Ray or a `gesmr.Ray`, an Executor or a callable like `map`.
             With `vectorized=True` it gets ALL candidates at once, ROWS ARE CANDIDATES: float[n, d] to float[n] (for a
             pytree: leaves with a leading axis of n), `batch_size` rows at a time.
-        x0: a vector, or any pytree of floating-point arrays; itself a member of the first population.
+        x0: a vector, or any pytree of floating-point arrays; itself a member of the first population. Or a
+            `gesmr.Space` of named variables, real, integer or without order: fun gets a dictionary.
         direction: "minimize" or "maximize".
-        bounds: pairs (low, high) as scipy takes them, one pair for all, or a `gesmr.Bounds`, which also chooses between
-            reflection (default), clipping and resampling. Never violated.
+        bounds: pairs (low, high) as scipy takes them, one pair for all, pytrees like x0, or a `gesmr.Bounds`, which
+            also chooses between reflection (default), clipping and resampling. Never violated.
+        integrality: 1 where a variable is an integer, as scipy has it; one for all, one for each, or shaped like x0.
+        constraints: scipy's NonlinearConstraint, LinearConstraint or dictionaries. Feasible solutions come before
+            infeasible ones, those by the sum of their violations. Equalities hold within `eq_tol`. A Python function is
+            not called where constraints are violated.
         keyed: fun, a JAX function, takes a `jax.random` key as its last argument: one for all candidates of a
             generation, another for the next.
         on_error: "raise" lets exceptions of fun through; "worst" counts them, says so, and goes on.
@@ -86,7 +100,8 @@ def minimize(
             all its evaluations), or "parents" and elite (so that a child is compared with its parent on the same day).
 
     How it is searched
-        popsize: N + 1; a generation costs N evaluations, because the best is kept (101).
+        popsize: N + 1; a generation costs N evaluations, because the best is kept. 101, and fewer if `maxfun` is small:
+            docs/budgets.md has the rule.
         controller: how the mutation rate is chosen: a controller such as `gesmr.GESMR()` or a name such as "SAMR";
             by default GESMR with the settings docs/why.md recommends. "GESMR" is the paper's.
         truncation: the share of members that may become parents: 0.2, or the paper's 0.5 if a controller is given.
@@ -100,23 +115,31 @@ def minimize(
         devices: over which the children of a compiled run are sharded: a number, "all", a list of jax devices or a
             `jax.sharding.Mesh` of one axis. batch_size counts for each of them.
 
-    When it ends (the first that comes; 1000 generations if nothing is said)
+    When it ends (the first that comes; 1000 generations or ftol=1e-12 if nothing is said)
         maxiter generations, maxfun evaluations (never exceeded), maxtime seconds, a value as good as target, patience
-        generations without a better one, StopIteration raised by a callback, Ctrl-C.
+        generations without a better one, a callback that returns True or raises StopIteration, Ctrl-C.
+        ftol: no value in `patience` generations (50) that is lower by more than ftol times what the run has gained, or
+            times max(|fun|, 1) if that is less.
+        xtol: members are on average no farther than this from their mean, in units of a variable's range or of 1.
+        tol: both.
 
     What happens meanwhile
         callback(intermediate_result): or several; after every generation, or between chunks of a compiled run, which
             take about 0.2 s or `chunk` generations. It gets x, fun, nit, nfev, stop and `recent`, the history since
             the last call.
-        disp: print a line now and then.
+        disp: a live line in a terminal, elsewhere a line now and then.
         checkpoint: a file, or a `gesmr.Checkpoint` that says how often; `resume=True` goes on from it if it is there.
 
     Returns a `scipy.optimize.OptimizeResult`: x, fun, success, status, message, nit, nfev, and population (read-only),
     population_fitness, mutation_rates (in units of the range where there is one), history, stop (the reasons by name),
-    restarts, errors, seconds, seed, versions and path, which says how fun was evaluated.
+    restarts, errors, seconds, seed, versions, path, which says how fun was evaluated, and with constraints
+    constr_violation, 0 if x is feasible. `gesmr.plot` shows it, `to_dataframe()` is its history for pandas.
     """
     options, limits = split(locals())
-    objective = Objective(fun, args, vectorized, workers, batch_size, on_error, jit, keyed)
+    layout, _ = layout_of(x0, dtype)
+    kept_by = Constraints(constraints, is_vector=layout.is_vector, dim=layout.dim, eq_tol=eq_tol)
+    options["constrained"] = bool(kept_by)
+    objective = Objective(fun, kept_by, args, vectorized, workers, batch_size, on_error, jit, keyed)
     if chunk is not None:
         _checks.integer("chunk", chunk, 1, most=LONGEST_CHUNK)
     kept = as_checkpoint(checkpoint)
@@ -128,7 +151,9 @@ def minimize(
             options["rng"] = _agree(mesh, found is not None, rng, seed)
         if found is not None and jit is None and not objective.keyed:  # it need not be found out again
             objective = dataclasses.replace(objective, jit=was_compiled(found[0]))
-        setup, by = _decide(objective, x0, options)
+        if found is not None:
+            options |= chosen_by_itself(found[0], options)
+        setup, by = _decide(objective, x0, options, limits)
         compiled = isinstance(by, JaxFunction)
         if mesh is not None and not compiled:
             message = "devices are for a compiled JAX function; fun is called in Python, where workers can be given"
@@ -137,8 +162,6 @@ def minimize(
         if kept is None or found is None:
             run = begin(setup, limits, shards, compiled=compiled)
         else:
-            if rng is None and seed is None:
-                setup = dataclasses.replace(setup, seed=found[0]["setup"]["seed"])
             run = resumed(setup, limits, found, kept.path, shards, compiled)
         run.path = by.path if shards is None else f"{by.path}, devices: {shards.count}"
         every = None if kept is None else kept.every
@@ -156,16 +179,22 @@ def _agree(mesh: Mesh, resumed: bool, rng: Any, seed: Any) -> Any:
     return broadcast_integer(seed_of(), mesh) if rng is None and seed is None else rng
 
 
-def _decide(objective: Objective, x0: Any, given: dict[str, Any]) -> tuple[Setup, JaxFunction | PlainValues]:
+def _decide(
+    objective: Objective, x0: Any, given: dict[str, Any], limits: Limits
+) -> tuple[Setup, JaxFunction | PlainValues]:
     """How `fun` is evaluated, compiled if it computes with JAX and else called; and the setup of the options given."""
-    setup = check(x0, given)
+    setup = check(x0, given, limits)
     outcome, why = None, ""
-    if objective.jit is None and objective.is_serial and not objective.keyed:
+    if isinstance(x0, Space) and not x0.is_numeric:
+        if objective.jit or objective.keyed:
+            raise ValueError("jit and keyed need a Space whose choices are numbers: a compiled function gets no others")
+        on_jax = False
+    elif objective.jit is None and objective.is_serial and not objective.keyed:
         on_jax, outcome = _probe(objective, x0, setup, given["dtype"])
     else:
         on_jax = objective.is_serial and objective.jit is not False
     if on_jax:
-        again = check(x0, {**given, "rng": setup.seed, "seed": None}, compiled=True)
+        again = check(x0, {**given, "rng": setup.seed, "seed": None}, limits, compiled=True)
         try:
             return again, JaxFunction(objective, again)
         except ValueError as error:
@@ -187,16 +216,17 @@ def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[boo
     if isinstance(objective.fun, Jitted):
         return True, None
     with precision(setup.layout.dtype):
-        x: Any = setup.x0.copy()
-        if not setup.layout.is_vector:
-            x = setup.layout.solution(setup.x0)
-        elif isinstance(x0, jax.Array):
+        x: Any = setup.layout.solution(setup.x0.copy())
+        if setup.layout.is_vector and isinstance(x0, jax.Array):
             x = jnp.asarray(x)
     there = layout_of(x0, dtype, compiled=True)[0].dtype  # what fun keeps fits where it is compiled
     try:
         with precision(there), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Explicitly requested dtype")  # JAX's, where a function of it gets x0
-            given = jax.tree.map(lambda leaf: leaf[None], x) if objective.vectorized else x
+            given = x
+            if objective.vectorized:
+                named = setup.layout.space is not None
+                given = setup.layout.stacked(setup.x0[None]) if named else jax.tree.map(lambda leaf: leaf[None], x)
             value = objective.fun(given, *objective.args)
             found = float(returned(value, 1)[0]) if objective.vectorized else number(value)
     except Exception as error:
@@ -209,14 +239,11 @@ def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[boo
 def scipy_method(fun: Callable, x0: Any, args: Any = (), **options: Any) -> Any:
     """`scipy.optimize.minimize(fun, x0, method=gesmr.scipy_method, options={...})`: gradients are not used.
 
-    Options are those of `gesmr.minimize`; scipy's `maxfev` and `maxiter` are understood, `tol` is not.
+    Options are those of `gesmr.minimize`; scipy's `maxfev`, `maxiter`, `tol` and `constraints` are understood.
     """
     callback = options.pop("callback", None)
     for unused in ("jac", "hess", "hessp"):
         options.pop(unused, None)
-    constraints = options.pop("constraints", None)
-    if constraints is not None and not (isinstance(constraints, list | tuple) and not constraints):
-        raise ValueError("constraints are not supported: put a penalty into fun, or NaN where x is not allowed")
     if "maxfev" in options:
         options["maxfun"] = options.pop("maxfev")
     return minimize(fun, x0, args=args, callback=callback, **options)

@@ -34,7 +34,7 @@ class Optimizer:
         if unknown := [name for name in arguments if name not in options.SIGNATURE.parameters]:
             raise TypeError(f"Optimizer.__init__() got an unexpected keyword argument {unknown[0]!r}")
         search, limits = options.split(arguments)
-        self._start(begin(options.check(x0, search), limits))
+        self._start(begin(options.check(x0, search, limits), limits))
 
     __init__.__signature__ = options.SIGNATURE  # type: ignore[attr-defined]
 

@@ -1,5 +1,6 @@
 """What fixes a run, apart from its budget: every option once, with its type, default and check."""
 
+import dataclasses
 import inspect
 import secrets
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from ..ga import GA
 from ..workers import crew_of, is_serial
 from . import layout as layouts
 from .bounds import FARTHEST, is_bounded_everywhere, resolve, within
+from .constraints import Constraints
 from .layout import Layout, real_values
 from .stopping import LimitOptions, Limits
 
@@ -39,6 +41,8 @@ class SearchOptions(LimitOptions, total=False):
     dtype: Any
     restarts: int
     restart_popsize: str
+    integrality: Any
+    constrained: bool
 
 
 class Option(NamedTuple):
@@ -53,7 +57,12 @@ def _option(default: Any, check: Callable, *accepted: Any) -> Any:
 
 
 def _popsize(name: str, value: Any) -> int:
-    return GA().num_children + 1 if value is None else _checks.integer(name, value, 2, _checks.MOST)
+    return _checks.integer(name, value, 2, _checks.MOST)
+
+
+def default_popsize(maxfun: int | None, dim: int) -> int:
+    """The paper's 101; fewer for a small budget, so that there are generations to learn from: docs/budgets.md."""
+    return GA().num_children + 1
 
 
 def _count(name: str, value: Any, low: int) -> int:
@@ -65,6 +74,7 @@ class Objective:
     """A function and what was said about it, checked."""
 
     fun: Callable
+    constraints: Constraints
     args: Any = ()  # a tuple, once checked
     vectorized: bool = False
     workers: Any = None
@@ -111,6 +121,7 @@ class Setup:
     reevaluate: str = _option("none", _checks.choice, ("none", "elite", "parents"))
     restarts: int = _option(0, _checks.integer, 0)
     restart_popsize: str = _option("keep", _checks.choice, ("keep", "double"))
+    constrained: bool = _option(False, _checks.flag)  # whether candidates have violations beside their values
 
     @property
     def sign(self) -> int:
@@ -138,7 +149,7 @@ class Setup:
         least = self.repeats * self.popsize
         if limits.maxfun is not None and limits.maxfun < least:
             raise ValueError(f"maxfun must be at least {least}, the first population, got {limits.maxfun}")
-        if self.restarts and limits.patience is None:
+        if self.restarts and limits.stall_patience == np.inf:
             raise ValueError("restarts need patience: the generations without a better value after which to restart")
 
 
@@ -167,30 +178,36 @@ SIGNATURE = _signature()  # of `Optimizer.__init__`, as `help` shows it
 def split(options: Any) -> tuple[dict[str, Any], Limits]:
     """Keyword arguments as those of `check` and as limits."""
     search = {name: value for name, value in options.items() if name in NAMES}
-    return search, Limits(**{name: value for name, value in options.items() if name in _LIMITS})
+    limits = {name: value for name, value in options.items() if name in _LIMITS}
+    if options.get("tol") is not None:
+        tol = _checks.number("tol", options["tol"], 0.0)
+        limits |= {name: tol for name in ("ftol", "xtol") if limits.get(name) is None}
+    return search, Limits(**limits)
 
 
-def check(x0: Any, given: dict[str, Any], *, compiled: bool = False) -> Setup:
+def check(x0: Any, given: dict[str, Any], limits: Limits, *, compiled: bool = False) -> Setup:
     """The setup that options of `Optimizer` and `minimize` describe, or an error that names the one at fault.
 
     For an objective that is `compiled` x0 has another precision, if no dtype is given.
     """
-    controller, init_std = given.get("controller"), given.get("init_std")
+    controller, seed = given.get("controller"), seed_of(given.get("rng"), given.get("seed"))
+    layout, row, bounds, std = _where(x0, given, seed, compiled)
     plain = {name: given.get(name, option.default) for name, option in _PLAIN.items()}
+    if plain["popsize"] is None:
+        repeats = _PLAIN["repeats"].check("repeats", plain["repeats"])
+        plain["popsize"] = default_popsize(None if limits.maxfun is None else limits.maxfun // repeats, layout.dim)
     if plain["truncation"] is None:
         plain["truncation"] = _TRUNCATION if controller is None else GA().truncation
     plain = {name: _PLAIN[name].check(name, value) for name, value in plain.items()}
-    layout, row = layouts.of(x0, given.get("dtype"), compiled=compiled)
-    std = None if init_std is None else _init_std(init_std, layout)
-    unit = 1.0 if std is None or std.ndim == 0 else std
-    bounds = resolve(given.get("bounds"), layout.dim, layout.flatten, layout.dtype, unit, layout.wide)
+    if plain["constrained"] and plain["reevaluate"] != "none":
+        raise ValueError("reevaluate and constraints exclude each other: give repeats, if values are noisy")
     members, values = _init(given.get("init"), layout, plain["popsize"], -1 if plain["direction"] == "maximize" else 1)
     setup = Setup(
         layout=layout,
         x0=_inside("x0", row[None], bounds, layout)[0],
         bounds=bounds,
         controller=_CONTROLLER if controller is None else controller,
-        seed=seed_of(given.get("rng"), given.get("seed")),
+        seed=seed,
         init=None if members is None else _inside("init", members, bounds, layout),
         init_values=values,
         init_std=std,
@@ -200,6 +217,42 @@ def check(x0: Any, given: dict[str, Any], *, compiled: bool = False) -> Setup:
     word = jax.ShapeDtypeStruct((), jnp.uint32)
     jax.eval_shape(lambda key: ga.controller.init(key, ga.num_children, layout.dim), noise.Key(word, word))  # type: ignore[arg-type]
     return setup
+
+
+def _where(
+    x0: Any, given: dict[str, Any], seed: int, compiled: bool
+) -> tuple[Layout, np.ndarray, Bounds | None, np.ndarray | None]:
+    """What solutions look like, the first of them, and the bounds and the spread of their genes."""
+    layout, row = layouts.of(x0, given.get("dtype"), compiled=compiled)
+    bounds, init_std, integrality = given.get("bounds"), given.get("init_std"), given.get("integrality")
+    if layout.space is None:
+        std = None if init_std is None else _init_std(init_std, layout)
+        unit = 1.0 if std is None or std.ndim == 0 else std
+        integral = None if integrality is None else _integral(integrality, layout)
+        bounds = resolve(bounds, layout, unit, integral)
+        if integral is not None:
+            layout = dataclasses.replace(layout, integral=tuple(integral.tolist()))
+        return layout, row, bounds, std
+    for name in ("bounds", "init_std", "integrality"):
+        if given.get(name) is not None:
+            raise ValueError(f"{name} must not be given beside a Space, whose variables say it, got {given[name]!r}")
+    space = layout.space
+    row = layout.row(np.random.default_rng(seed).uniform(space.low, space.high))
+    return layout, row, resolve(Bounds(space.low, space.high, unordered=space.unordered), layout), None
+
+
+def _integral(integrality: Any, layout: Layout) -> np.ndarray:
+    """Which variables are integers, `bool[d]`, from scipy's 0 and 1 or from truth values."""
+    accepted = f"0 or 1, {layout.dim} of them, or shaped like x0"
+    try:
+        flags = np.asarray(integrality)
+        if flags.dtype == object or flags.shape not in ((), (1,), (layout.dim,)):
+            flags = layout.flatten(jax.tree.map(lambda leaf: np.asarray(leaf, float), integrality))
+        if not np.isin(flags, (0, 1)).all():
+            raise ValueError
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"integrality must be {accepted}, got {_checks.show(integrality)}") from error
+    return np.broadcast_to(flags.astype(bool), (layout.dim,))
 
 
 def seed_of(rng: Any = None, seed: Any = None) -> int:

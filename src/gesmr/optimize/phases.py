@@ -11,11 +11,13 @@ from jax import Array
 from .. import noise, storage
 from ..bounds import Bounds
 from ..devices import REPLICATED, Shards
+from ..diversity import diversity
 from ..ga import GA, Proposal, State
-from ..generation import Values, learn, mean_log_rate
+from ..generation import Rates, Values, learn, rates_in_use
 from . import exact
 from .layout import precision
 from .options import Setup
+from .stopping import Seen
 
 _RESTARTS = np.uint32(2**29)  # the keys of restarts are at (this, number), apart from all places a run draws from
 
@@ -26,6 +28,16 @@ class First(NamedTuple):
     population: Array  # f[N+1, d]
     values: np.ndarray  # f[N+1], NaN where they are not known
     known: np.ndarray  # bool[N+1]
+    violations: np.ndarray | None  # f[N+1], likewise, if there are constraints
+
+    def filled(self, values: Values) -> "First":
+        """It, with the values of those that were not known."""
+        fitness, violations = self.values.copy(), self.violations
+        fitness[~self.known] = values.children
+        if violations is not None:
+            violations = violations.copy()
+            violations[~self.known] = values.violations
+        return First(self.population, fitness, np.ones_like(self.known), violations)
 
 
 class Before(NamedTuple):
@@ -41,10 +53,10 @@ class Before(NamedTuple):
 class Told(NamedTuple):
     """A generation whose values are known, and the next one."""
 
-    before: Before | np.ndarray | None  # of a first population its values f[N+1]; None if generations were compiled
+    before: Before | First | None  # a first population, valued; None if generations were compiled
     state: State  # after it, population included
     proposal: Proposal  # the next population
-    log_rate: Array  # of its children
+    rates: Rates  # of its children
 
 
 class Ran(NamedTuple):
@@ -71,31 +83,33 @@ def first(setup: Setup, run: int, shards: Shards | None = None) -> First:
     if run == 0 and setup.init_values is not None:
         known[: len(setup.init_values)] = True
         values[known] = setup.init_values
-    return First(population, values, known)
+    return First(population, values, known, np.zeros_like(values) if setup.constrained else None)
 
 
 def key(setup: Setup, run: int) -> noise.Key:
     return _key(np.uint32(setup.seed & 0xFFFFFFFF), np.uint32(setup.seed >> 32), np.uint32(run))
 
 
-def valued(ga: GA, setup: Setup, key: noise.Key, population: Array, fitness: np.ndarray, *, ask: bool) -> Told | Ran:
-    """After a first population has its values `f[N+1]`. It need not `ask` if compiled generations follow."""
-    state, rates = _first_state(ga, key, fitness, setup.layout.dim)
+def valued(ga: GA, setup: Setup, key: noise.Key, first: First, *, ask: bool) -> Told | Ran:
+    """After a first population has all its values. It need not `ask` if compiled generations follow."""
+    population, fitness, _, violations = first
+    state, rates = _first_state(ga, key, fitness, violations, setup.layout.dim)
     if not ask:
         return Ran(state._replace(population=population))
     # The same program as for any other step, told to learn nothing
-    nothing = np.zeros(ga.num_children, fitness.dtype)
+    nothing: Any = np.zeros(ga.num_children, fitness.dtype)
     proposal = Proposal(None, np.int32(0), np.zeros(ga.num_children, np.int32), rates)  # type: ignore[arg-type]
     parents = nothing if setup.reevaluate == "parents" else None
-    values = Values(nothing, parents, None if setup.reevaluate == "none" else np.zeros((), fitness.dtype))  # type: ignore[arg-type]
-    _, proposal, log_rate, _, _ = _advance(ga, population, Before(state, proposal, values, np.int32(1)), True)
-    return Told(fitness, state._replace(population=population), proposal, log_rate)
+    elite = None if setup.reevaluate == "none" else np.zeros((), fitness.dtype)
+    values = Values(nothing, parents, elite, None if violations is None else nothing)  # type: ignore[arg-type]
+    _, proposal, rates, _, _ = _advance(ga, population, Before(state, proposal, values, np.int32(1)), True)
+    return Told(first, state._replace(population=population), proposal, rates)
 
 
-def told(ga: GA, population: Array, before: Before) -> tuple[Told, int, float]:
-    """After a generation has its values; also the evaluations behind the elite's, and the generation's best value."""
-    state, proposal, log_rate, count, best = _advance(ga, population, before, False)
-    return Told(before, state._replace(population=population), proposal, log_rate), int(count), float(best)
+def told(ga: GA, population: Array, before: Before) -> tuple[Told, int, Seen]:
+    """After a generation has its values; also the evaluations behind the elite's, and what is to be seen."""
+    state, proposal, rates, count, seen = _advance(ga, population, before, False)
+    return Told(before, state._replace(population=population), proposal, rates), int(count), Seen(*map(float, seen))
 
 
 def asked(ga: GA, state: State) -> Told:
@@ -153,26 +167,33 @@ def _draw_sharded(key: noise.Key, head: np.ndarray, around: tuple, members: int,
     return draw(shards.replicate(key), shards.shard(head), shards.shard_genes(around))
 
 
-@partial(exact.jit, static_argnums=3)
-def _first_state(ga: GA, key: Any, fitness: Array, num_genes: int) -> tuple[State, Array]:
+@partial(exact.jit, static_argnums=4)
+def _first_state(ga: GA, key: Any, fitness: Any, violations: Any, num_genes: int) -> tuple[State, Array]:
     """The state of a valued first population, without that, and some rates `f[N]` as the controller gives them."""
-    state = ga.start(key, fitness, num_genes)
+    state = ga.start(key, fitness, num_genes, violations)
     return state, ga.controller.rates(state.controller, jnp.zeros(ga.num_children, jnp.int32))
 
 
 @exact.jit
-def _advance(ga: GA, population: Array, before: Before, first: Any) -> tuple[State, Proposal, Array, Array, Array]:
+def _advance(ga: GA, population: Array, before: Before, first: Any) -> tuple[State, Proposal, Rates, Array, Seen]:
     """A generation: learn from the values, then select and mutate. Populations go in and out apart from the rest.
 
     If it is the `first`, there is nothing to learn yet: one program, because compiling two takes twice as long.
     """
     state, proposal, values, elite_count = before
-    learned, count = learn(ga, state, proposal, values.children, values.parents, values.elite, elite_count)
+    learned, count = learn(ga, state, proposal, values, elite_count)
     state = jax.tree.map(lambda old, new: jnp.where(first, old, new), state, learned)._replace(population=population)
     best = state.best_fitness if values.elite is None else state.fitness[0]
-    return state._replace(population=None), ga.ask(state), mean_log_rate(ga, state), count, best
+    seen = seen_of(ga, state, best)
+    return state._replace(population=None), ga.ask(state), rates_in_use(ga, state), count, seen
+
+
+def seen_of(ga: GA, state: State, best: Array, shards: Shards | None = None) -> Seen:
+    """What a generation shows, in the precision of values."""
+    violation = jnp.zeros_like(best) if state.violation is None else jnp.min(state.violation)
+    return Seen(best, violation, diversity(state.population, ga.bounds, shards).astype(best.dtype))
 
 
 @exact.jit
-def _propose(ga: GA, state: State) -> tuple[Proposal, Array]:
-    return ga.ask(state), mean_log_rate(ga, state)
+def _propose(ga: GA, state: State) -> tuple[Proposal, Rates]:
+    return ga.ask(state), rates_in_use(ga, state)

@@ -4,7 +4,7 @@ import time
 import warnings
 from array import array
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,30 +13,43 @@ import numpy as np
 from .. import _provenance
 from .._signals import uninterrupted
 from ..devices import Shards, broadcast
-from ..evolution import History
 from ..ga import GA
-from ..generation import Values
+from ..generation import Rates, Values
 from . import phases, stopping
 from .layout import precision
 from .options import Setup
 from .phases import Before, First, Phase, Ran, Told
-from .stopping import Counts, Limits, Progress
+from .stopping import Counts, Found, Limits, Progress
+
+
+class History(NamedTuple):
+    """One entry per generation `f64[T]`, never a solution."""
+
+    elite: np.ndarray  # the best value among all N+1 after the generation
+    log_rate: np.ndarray  # mean natural log of the rates its children were made with (SAMR: of all it carries)
+    evaluations: np.ndarray  # i64[T]  so far, with those of the first population
+    log_rate_low: np.ndarray
+    log_rate_high: np.ndarray
+    log_rate_elite: np.ndarray  # of the rate that was kept unaltered: GESMR's group elite, the elite's own of SAMR
+    diversity: np.ndarray  # how far members are from their mean, in units of a variable
 
 
 class Record:
     """The history of a run while it grows."""
 
     def __init__(self):
-        self._columns = array("d"), array("d"), array("q")
+        self._columns = History(*(array("q" if name == "evaluations" else "d") for name in History._fields))  # type: ignore[arg-type]
 
-    def add(self, *columns: Any) -> None:
-        """Elite values, mean log rates and evaluations so far, of one generation or of many."""
-        for column, entries in zip(self._columns, columns, strict=True):
-            column.frombytes(np.atleast_1d(np.asarray(entries, column.typecode)).tobytes())
+    def add(self, elite: Any, evaluations: Any, rates: Rates, diversity: Any) -> None:
+        """One generation, or many."""
+        self.extend(History(elite, rates.mean, evaluations, rates.low, rates.high, rates.elite, diversity))  # type: ignore[arg-type]
+
+    def extend(self, more: History) -> None:
+        for column, entries in zip(self._columns, more, strict=True):
+            column.frombytes(np.atleast_1d(np.asarray(entries, column.typecode)).tobytes())  # type: ignore[attr-defined]
 
     def since(self, generation: int) -> History:
-        parts = (np.frombuffer(column[generation:], column.typecode) for column in self._columns)
-        return History(*parts)  # type: ignore[arg-type]
+        return History(*(np.frombuffer(column[generation:], column.typecode) for column in self._columns))  # type: ignore[attr-defined]
 
 
 @dataclass
@@ -51,7 +64,7 @@ class Run:
     path: str = "ask/tell"  # how fun is evaluated, for the result
     progress: Progress = field(default_factory=Progress)
     record: Record = field(default_factory=Record)
-    champion: tuple[float, np.ndarray] | None = None  # the best of earlier runs, before a restart
+    champion: "Best | None" = None  # of earlier runs, before a restart
     warned: bool = False  # that no value is finite
 
     ga: GA = field(init=False)
@@ -88,40 +101,42 @@ class Run:
         phase, progress, setup = self.phase, self.progress, self.setup
         with precision(setup.layout.dtype), uninterrupted():
             if isinstance(phase, First):
-                fitness = phase.values.copy()
-                fitness[~phase.known] = values.children
                 key = phases.key(setup, progress.run)
-                self.phase = phases.valued(self.ga, setup, key, phase.population, fitness, ask=ask)
-                progress.best, progress.elite_count = float(np.min(np.asarray(self.phase.state.fitness))), 1
+                self.phase = phases.valued(self.ga, setup, key, phase.filled(values), ask=ask)
+                progress.elite_count = 1
                 progress.nfev += evaluations
+                found = self._best_member()
+                progress.found = Found.at_first(found.value, found.violation)
             else:
                 assert isinstance(phase, Told)
                 made = phase.state._replace(population=None), phase.proposal._replace(population=None)  # type: ignore[arg-type]
                 before = Before(*made, values, np.int32(progress.elite_count))
-                self.phase, progress.elite_count, best = phases.told(self.ga, phase.proposal.population, before)
-                progress.take(self.counts().after(best, evaluations))
-                self.record.add(setup.sign * best, float(phase.log_rate), progress.nfev)
+                self.phase, progress.elite_count, seen = phases.told(self.ga, phase.proposal.population, before)
+                progress.take(self.counts().after(seen, evaluations, self.limits.tolerance))
+                self.record.add(setup.sign * seen.best, progress.nfev, phase.rates, seen.diversity)
         self.look_around()
 
     def look_around(self) -> None:
         """After a generation: say so if nothing is finite, restart if nothing moves."""
         progress = self.progress
-        if not np.isfinite(progress.best) and not self.warned:
+        found = progress.found
+        if not np.isfinite(found.best) and not 0 < found.violation < np.inf and not self.warned:
             self.warned = True
             patience = self.limits.blind_patience
             message = f"no candidate has had a finite value yet; the search goes on blindly for {patience} generations"
             warnings.warn(message, RuntimeWarning, stacklevel=3)
-        if progress.run < self.setup.restarts and progress.stale >= (self.limits.patience or np.inf):
+        if progress.run < self.setup.restarts and progress.stale >= self.limits.stall_patience:
             self._restart()
 
     def _restart(self) -> None:
         """Begin again with another first population, if the budget has room for it."""
         progress, maxfun = self.progress, self.limits.maxfun
         room = self.setup.repeats * self.setup.members(progress.run + 1)
-        if self.stop().keys() - {"patience", "nonfinite"} or (maxfun is not None and progress.nfev + room > maxfun):
+        stalled = {"patience", "ftol", "nonfinite"}
+        if self.stop().keys() - stalled or (maxfun is not None and progress.nfev + room > maxfun):
             return
         self.champion = self.best()
-        progress.run, progress.best, progress.stale, progress.blind = progress.run + 1, np.inf, 0, 0
+        progress.run, progress.found, progress.stale, progress.blind = progress.run + 1, Found(), 0, 0
         self.ga = self.setup.ga(progress.run)
         self.phase = phases.first(self.setup, progress.run, self.shards)
 
@@ -139,22 +154,28 @@ class Run:
             return dict(progress.events)
         return stopping.reasons(self.limits, self.marks, self.counts()) | progress.events
 
-    def best(self) -> tuple[float, np.ndarray]:
-        """The lowest value and its row."""
+    def best(self) -> "Best":
+        """The best of this run and of those before a restart."""
+        if isinstance(self.phase, First) and not self.phase.known.any():
+            return self.champion or Best(np.inf if self.setup.constrained else 0.0, np.inf, self.setup.x0)
+        found = self._best_member()
+        return min(found, self.champion, key=lambda best: best[:2]) if self.champion else found
+
+    def _best_member(self) -> "Best":
         phase = self.phase
         if isinstance(phase, First):
-            if not phase.known.any():
-                return self.champion or (np.inf, self.setup.x0)
-            values = np.where(phase.known & np.isfinite(phase.values), phase.values, np.inf)
-            population, at = phase.population, int(np.argmin(values))
+            known, population = phase.known, phase.population
+            values = np.where(known & np.isfinite(phase.values), phase.values, np.inf)
+            violations = None if phase.violations is None else np.where(known, phase.violations, np.inf)
         else:
             values, population = np.asarray(phase.state.fitness), phase.state.population
-            # Of values that are noise in part the lowest is the luckiest: the elite's is the mean of several.
-            elite = self.setup.reevaluate != "none" and int(phase.state.generation) > 0
-            at = 0 if elite else int(np.argmin(values))
+            violations = None if phase.state.violation is None else np.asarray(phase.state.violation)
+        violations = np.zeros_like(values) if violations is None else violations
+        # Of values that are noise in part the lowest is the luckiest: the elite's is the mean of several.
+        is_mean = self.setup.reevaluate != "none" and not isinstance(phase, First) and int(phase.state.generation) > 0
+        at = 0 if is_mean else int(np.lexsort((values, violations))[0])
         row = np.array(population[at]) if self.shards is None else self.shards.row(population, at)
-        found = float(values[at]), row.astype(self.setup.layout.wide, copy=False)
-        return min(found, self.champion, key=lambda pair: pair[0]) if self.champion else found
+        return Best(float(violations[at]), float(values[at]), row.astype(self.setup.layout.wide, copy=False))
 
     def members(self) -> np.ndarray | None:
         """All members `f[N+1, d]`; of a run in several processes only the first gets them."""
@@ -163,14 +184,14 @@ class Run:
 
     def glance(self, stop: dict[str, Any]) -> Any:
         """What is cheap to know: what a callback gets."""
-        from scipy.optimize import OptimizeResult  # noqa: PLC0415  half a second, and not needed to begin
+        from .result import Result  # noqa: PLC0415  half a second for scipy's, and not needed to begin
 
         setup = self.setup
-        value, row = self.best()
-        success, status, message = stopping.verdict(stop, self.limits, value)
+        violation, value, row = self.best()
+        success, status, message = stopping.verdict(stop, self.limits, value, violation)
         with precision(setup.layout.dtype):
             x = setup.layout.solution(row.copy())  # the user's: what is kept must not change with it
-        return OptimizeResult(
+        result = Result(
             x=x,
             fun=setup.sign * value,
             success=success,
@@ -180,6 +201,9 @@ class Run:
             nfev=self.progress.nfev,
             stop=stop,
         )
+        if setup.constrained:
+            result.constr_violation = violation
+        return result
 
     def result(self) -> Any:
         """The best so far as a `scipy.optimize.OptimizeResult`."""
@@ -207,6 +231,14 @@ class Run:
                 path=self.path,
             )
         return result
+
+
+class Best(NamedTuple):
+    """The best of a run, as minimised inside."""
+
+    violation: float  # 0 without constraints
+    value: float
+    row: np.ndarray  # f[d]
 
 
 def begin(setup: Setup, limits: Limits, shards: Shards | None = None, *, compiled: bool = False) -> Run:

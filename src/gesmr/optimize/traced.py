@@ -45,15 +45,17 @@ class Code:
 
 @pytree
 class TracedObjective:
-    """An objective as compiled programs call it: `f[n, d]` to `f[n]`, to be minimised, for those n that it is for."""
+    """An objective as compiled programs call it, of rows `f[n, d]`, to be minimised, for those n that it is for."""
 
     data: dict[int, tuple]  # by n: arrays that the code closes over, then arrays and floats of args
     code: Code = static()
     keyed: bool = static()  # whether it takes a random key
 
-    def __call__(self, rows: Array, key: Array | None = None) -> Array:
+    def __call__(self, rows: Array, key: Array | None = None) -> tuple[Array, Array | None]:
+        """Values `f[n]` and, if there are constraints, violations `f[n]`."""
         n = rows.shape[0]
-        return jaxpr_as_fun(self.code.jaxprs[n])(*self.data[n], wide(rows), *(() if key is None else (key,)))[0]
+        found = jaxpr_as_fun(self.code.jaxprs[n])(*self.data[n], wide(rows), *(() if key is None else (key,)))
+        return found[0], found[1] if len(found) > 1 else None
 
 
 class JaxFunction:
@@ -69,6 +71,7 @@ class JaxFunction:
         self._leaves, self._structure = jax.tree.flatten(objective.args)
         self._layout, self._repeats, self._sign = setup.layout, setup.repeats, setup.sign
         self._vectorized, self.keyed = objective.vectorized, objective.keyed
+        self._constraints = objective.constraints
         self.path = "jax, vectorized" if objective.vectorized else "jax"  # how it is evaluated, for the result
         self._traces: dict[int, tuple[Any, tuple]] = {}  # by n: a jaxpr, and its data
         self._is_data = [_is_data(leaf) for leaf in self._leaves]
@@ -139,7 +142,14 @@ class JaxFunction:
         rows = jax.ShapeDtypeStruct((n, self._layout.dim), self._layout.wide)
         return (rows, jax.eval_shape(lambda: jax.random.key(0))) if self.keyed else (rows,)
 
-    def _values(self, given: list, rows: Array, key: Array | None = None) -> Array:
+    def _values(self, given: list, rows: Array, key: Array | None = None) -> tuple[Array, ...]:
+        values = self._means(given, rows, key)
+        if not self._constraints:
+            return (values,)
+        violations = jax.vmap(self._constraints.traced)(self._layout.stacked(rows))
+        return values, violations.astype(rows.dtype)
+
+    def _means(self, given: list, rows: Array, key: Array | None) -> Array:
         if self._repeats == 1 or key is None:
             return self._once(given, rows, key)
         total, _ = jax.lax.scan(
