@@ -1,0 +1,140 @@
+"""`gesmr compare`: several optimisers on a function by its name, and who is better, as text, JSON or a figure."""
+
+import json
+import math
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ...comparing import Comparison, compare
+from ...spaces import Space
+from ..errors import LabError
+from ..loading import load_callable, working_directory_importable
+from .command import app, command
+from .minimize import _bounds, _given, _plain, _raised_in
+from .studies import _names, _seeds
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for, as it was written on the command line."""
+
+    dim: Annotated[int | None, typer.Option(min=1, help="How many variables it has.")] = None
+    bounds: Annotated[str | None, typer.Option(help="Of all variables, as in -5,5 or 0,inf.")] = None
+    x0: Annotated[
+        str | None, typer.Option(help="A number for all variables, or a .npy file; default: drawn for each seed.")
+    ] = None
+    space: Annotated[
+        Path | None, typer.Option(help="Named variables instead: a .toml or .json file.", metavar="FILE")
+    ] = None
+    methods: Annotated[
+        str | None,
+        typer.Option(help="As in gesmr,GESMR,SAMR,DE,CMA-ES,sep-CMA-ES,optuna:TPE,evosax:SNES,random or mine:method."),
+    ] = None
+    seeds: Annotated[str, typer.Option(help="How many, or a range as in 40-79.", metavar="N|A-B")] = "10"
+    maxfun: Annotated[int | None, typer.Option(help="Evaluations of every run; default: 200 per variable.")] = None
+    targets: Annotated[str | None, typer.Option(help="Values to reach, as in 0.1,1e-6.")] = None
+    init_std: Annotated[float | None, typer.Option(help="Spread of first candidates around x0.")] = None
+    direction: Annotated[str, typer.Option(help="minimize, or maximize if higher is better.")] = "minimize"
+    vectorized: Annotated[
+        bool, typer.Option("--vectorized", help="The function takes all candidates, one per row, to all values.")
+    ] = False
+    save: Annotated[Path | None, typer.Option(help="Keep finished runs here, and go on from them.", metavar="FILE")] = (
+        None
+    )
+
+
+@command(app, "compare")
+def compare_methods(
+    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="From a solution to a number.")],
+    request: Request,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Write a figure: .png, .pdf or .svg.", metavar="FILE")] = None,
+) -> None:
+    """Compare optimisers on a function of yours. The table goes to standard output, progress to standard error."""
+    fun = load_callable(objective)
+    try:
+        found = _compare(fun, request)
+        if plot is not None:
+            found.plot(plot)
+    except (TypeError, ValueError, OSError, ModuleNotFoundError) as error:
+        if _raised_in(error, getattr(fun, "__module__", None)):
+            raise
+        raise LabError(str(error)) from error
+    print(_json(found) if as_json else found)
+    if any(row.failed for row in found.rows):
+        raise typer.Exit(1)
+
+
+def _compare(fun: Any, request: Request) -> Comparison:
+    bounds = None if request.bounds is None else _bounds(request.bounds)
+    names, seeds = _names(request.methods), _seeds(request.seeds)
+    with working_directory_importable(), redirect_stdout(sys.stderr):
+        return compare(
+            fun,
+            _start(request, bounds),
+            None if names is None else {name: _method(name) for name in names},
+            10 if seeds is None else seeds,
+            request.maxfun,
+            bounds=bounds,
+            direction=request.direction,
+            init_std=request.init_std,
+            vectorized=request.vectorized,
+            targets=_targets(request.targets),
+            save=request.save,
+            disp=True,
+        )
+
+
+def _method(name: str) -> Any:
+    """A name that `compare` knows, or a method of the user's own."""
+    family, colon, _ = name.partition(":")
+    return load_callable(name) if colon and family not in ("evosax", "optuna") else name
+
+
+def _start(request: Request, bounds: tuple[float, float] | None) -> Any:
+    """What --space or --x0 says; else draws: never the origin, which is the optimum of too many functions."""
+    if request.space is not None:
+        if others := [name for name in ("dim", "bounds", "x0") if getattr(request, name) is not None]:
+            raise LabError(f"--space says what the variables are, and cannot be given with --{others[0]}")
+        return Space.read(request.space)
+    if request.dim is None:
+        raise LabError("--dim or --space must be given")
+    if request.x0 is not None:
+        return _given(request.x0, request.dim)
+    dim, (low, high) = request.dim, bounds or (-np.inf, np.inf)
+
+    def draw(rng: np.random.Generator) -> np.ndarray:
+        if np.isfinite(low) and np.isfinite(high):
+            return rng.uniform(low, high, dim)
+        drawn = rng.normal(0.0, request.init_std or 1.0, dim)
+        return low + np.abs(drawn) if np.isfinite(low) else high - np.abs(drawn) if np.isfinite(high) else drawn
+
+    return draw
+
+
+def _targets(text: str | None) -> list[float]:
+    try:
+        return [float(part) for part in _names(text) or ()]
+    except ValueError as error:
+        raise LabError(f"--targets must be numbers separated by commas, got {text!r}") from error
+
+
+def _json(found: Comparison) -> str:
+    rows = [{name: _finite(value) for name, value in row._asdict().items()} for row in found.rows]
+    reached = {
+        f"{target:g}": {name: {"runs": met, "evaluations": _finite(time)} for name, (met, time) in by.items()}
+        for target, by in ((target, found.reached(target)) for target in found.targets)
+    }
+    best = None if found.best is None else {**found.best._asdict(), "x": _plain(found.best.x)}
+    plain = {"rows": rows, "reached": reached, "best": best, "maxfun": found.maxfun, "seeds": found.seeds}
+    return json.dumps({**plain, "problem": found.problem, "versions": found.versions}, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
