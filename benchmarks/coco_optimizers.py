@@ -1,7 +1,7 @@
 """The optimisers that `coco.py` compares: each takes an objective, a number of variables, a budget and a seed.
 
-All search [−5, 5]ᵈ. The objective counts, and raises `Spent` when its budget is used or its target reached, so that
-none of them can have more than the others. What they are set to is said in docs/benchmarks.md.
+All search [−5, 5]ᵈ. The objective counts, and raises `coco_problems.Spent` when its budget is used or its target
+reached, so that none of them can have more than the others. What they are set to is said in docs/benchmarks.md.
 """
 
 from collections.abc import Callable
@@ -20,10 +20,6 @@ import gesmr
 LOW, HIGH = -5.0, 5.0
 Objective = Callable[[np.ndarray], float]
 Optimizer = Callable[[Objective, int, int, int], Any]
-
-
-class Spent(Exception):
-    """No evaluations are left, or none are needed."""
 
 
 def by_minimize(objective: Objective, dim: int, budget: int, seed: int, **options: Any) -> Any:

@@ -107,7 +107,7 @@ def reached(runs: Iterable[Run]) -> float:
     return sum(counts) / (len(counts) * len(TARGETS)) if counts else math.nan
 
 
-def medians(runs: Sequence[Run], dim: int) -> dict[str, dict[int, float]]:
+def medians(runs: Iterable[Any], dim: int) -> dict[str, dict[int, float]]:
     """For each optimiser and function, the median over instances of the final error; what is solved is equal."""
     found: dict[tuple[str, int], list[float]] = {}
     for run in runs:
