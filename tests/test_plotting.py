@@ -238,7 +238,7 @@ assert "matplotlib.pyplot" not in sys.modules"""
 
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match="plot needs matplotlib: pip install matplotlib"):
+    with pytest.raises(ImportError, match="plot needs matplotlib: pip install 'gesmr"):
         plot(result([3.0, 1.0]))
 
 

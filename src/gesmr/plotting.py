@@ -61,7 +61,7 @@ def plot(results: Any, *, axes: Any = None, by: str = "evaluations", path: Any =
         import matplotlib as mpl  # noqa: PLC0415
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError as error:
-        raise ImportError("plot needs matplotlib: pip install matplotlib") from error
+        raise ImportError("plot needs matplotlib: pip install 'gesmr[lab]'") from error
     if axes is not None:
         panels = _three(axes)
         _draw(panels, named, by)
