@@ -112,10 +112,19 @@ class GA:
         key = noise.fold_in(state.key, _SELECTION, state.generation)
         chosen = selection.truncate(key, state.fitness, pool, state.violation)
         rates = self.controller.rates(state.controller, chosen[1:])
-        slots = jnp.arange(self.num_children + 1)
-        child_keys = noise.fold_in(state.key, slots, state.generation)
-        population = make_children(child_keys, state.population, chosen, rates, self.bounds, genes)
+        population = self._children(state.key, state, chosen, rates, genes)
         return Proposal(population, chosen[0], chosen[1:], rates)
+
+    def ask_siblings(self, state: State, proposal: Proposal, key: noise.Key) -> Array:
+        """Other children `f[N, d]` of the parents of a proposal, with the same rates and the noise of another key."""
+        chosen = jnp.append(proposal.elite, proposal.parents)
+        return self._children(key, state, chosen, proposal.rates)[1:]
+
+    def _children(
+        self, key: noise.Key, state: State, chosen: Array, rates: Array, genes: noise.Genes | None = None
+    ) -> Array:
+        keys = noise.fold_in(key, jnp.arange(self.num_children + 1), state.generation)
+        return make_children(keys, state.population, chosen, rates, self.bounds, genes)
 
     def tell(
         self,

@@ -22,12 +22,33 @@ from . import archive, exact, options, phases
 from .archive import CheckpointError, Content
 from .layout import Layout, precision
 from .options import Setup
+from .pending import LATE, Pending
 from .phases import Before, First, Ran, Told
 from .run import Best, History, Record, Run
 from .stopping import Found, Limits, Progress
 
 _ARRAYS, _SIDES = (np.ndarray, np.ndarray | None), ("low", "high", "unit", "unordered")
 _SAME = ("gesmr", "jax", "platform", "device", "compiler")  # what must not differ for a run to go on exactly
+_PENDING_SIZES = {"m": "slot", "k": "arrived_values", "q": "queued"}  # of which array they are the length
+_PENDING_COUNTS = ("rounds", "evaluations")
+_PENDING = {  # arrays of candidates that are out: their length, their dtype, whether they are rows
+    **{
+        name: ("m", kind, name == "rows")
+        for name, kind in (("rows", "f"), ("slot", "int64"), ("handed", "bool"), ("told", "bool"))
+    },
+    **{
+        name: ("n", kind, False)
+        for name, kind in (
+            ("values", "f"),
+            ("violations", "f"),
+            ("filled", "bool"),
+            ("chosen", "int64"),
+            ("foreign", "bool"),
+        )
+    },
+    **{name: ("k", "f", name == "arrived") for name in ("arrived", "arrived_values", "arrived_violations")},
+    "queued": ("q", "f", True),
+}
 _HISTORY = {name: "int64" if name == "evaluations" else "float64" for name in History._fields}
 
 
@@ -123,9 +144,13 @@ def snapshot(run: Run) -> Content:
         "phase": {First: "first", Told: "told", Ran: "ran"}[type(phase)],
         "champion": None if run.champion is None else run.champion[:2],
     }
+    if run.pending is not None:
+        meta["pending"] = {name: getattr(run.pending, name) for name in _PENDING_COUNTS}
     history = run.record.since(0)._asdict()
     arrays: dict[str, Any] = {f"history.{name}": history[name] for name in _HISTORY}
     arrays |= {f"setup.{name}": array for name, array in of_setup.items()}
+    if run.pending is not None:
+        arrays |= {f"pending.{name}": getattr(run.pending, name) for name in _PENDING}
     if run.champion is not None:
         arrays["champion"] = run.champion.row
     if isinstance(phase, First):
@@ -161,8 +186,25 @@ def _parts(setup: Setup, meta: dict[str, Any], arrays: "_Arrays", shards: Shards
         phase = phases.valued(ga, setup, key, _first(arrays, population, setup), ask=shards is None)
     else:
         phase, _, _ = phases.told(ga, population, _before(ga, key, arrays, setup))
-    warned = not np.isfinite(progress.best)
-    return {"phase": phase, "progress": progress, "record": record, "champion": champion, "warned": warned}
+    pending = None if meta.get("pending") is None else _pending(meta["pending"], arrays, setup, phase)
+    parts = {"phase": phase, "progress": progress, "record": record, "champion": champion, "pending": pending}
+    return parts | {"warned": not np.isfinite(progress.best)}
+
+
+def _pending(counts: dict[str, Any], arrays: "_Arrays", setup: Setup, phase: Any) -> Pending:
+    """Candidates that are out. Numbers of slots and of candidates must be such."""
+    slots = int((~phase.known).sum()) if isinstance(phase, First) else len(phase.state.fitness) - 1
+    sizes = {"n": slots} | {size: arrays.length(f"pending.{name}") for size, name in _PENDING_SIZES.items()}
+    found = {}
+    for name, (size, kind, is_rows) in _PENDING.items():
+        shape = (sizes[size], setup.layout.dim) if is_rows else (sizes[size],)
+        found[name] = arrays.get(f"pending.{name}", shape, setup.layout.wide if kind == "f" else kind).copy()
+    whole = all(type(counts[name]) is int and counts[name] >= 0 for name in _PENDING_COUNTS)
+    slot, chosen = found["slot"], found["chosen"]
+    known = (slot >= LATE) & (slot < slots)
+    if not whole or not known.all() or not ((chosen >= 0) & (chosen < sizes["m"])).all() or sizes["m"] < slots:
+        raise CheckpointError("a checkpoint must hold candidates of slots that exist, got others")
+    return Pending(**found, **{name: counts[name] for name in _PENDING_COUNTS})
 
 
 @contextmanager
@@ -186,6 +228,9 @@ class _Arrays:
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
+
+    def length(self, name: str) -> int:
+        return len(self._arrays[name])
 
     def get(self, name: str, shape: tuple[int, ...], dtype: Any, *, below: int | None = None) -> np.ndarray:
         """An array of this shape and dtype, its entries from 0 up to `below` if they count something."""

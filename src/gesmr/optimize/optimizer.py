@@ -9,7 +9,7 @@ from .. import _checks
 from ..generation import Values
 from . import checkpoint, options
 from .layout import precision, real_values
-from .options import SearchOptions
+from .options import SearchOptions, within_bounds
 from .phases import First
 from .run import Run, begin
 
@@ -24,10 +24,11 @@ class Optimizer:
         print(opt.result.x, opt.result.fun)
 
     The first `ask` returns `popsize` candidates, x0 among them; every later one `popsize − 1`, because the best is kept
-    and not evaluated again. Asking again before telling returns the same candidates. They are rows of a read-only
-    array, or a list of pytrees if x0 is one.
+    and not evaluated again. They are rows of a read-only array, or a list if x0 is a pytree or a space. `ask(n)` is for
+    workers that want a few at a time, and `tell` takes values in any order and in parts.
 
-    Arguments are those of `gesmr.minimize` of the same names, which has them explained.
+    Arguments are those of `gesmr.minimize` of the same names, which has them explained; `constrained` says that `tell`
+    is given violations.
     """
 
     def __init__(self, x0: Any, **arguments: Unpack[SearchOptions]):
@@ -40,52 +41,122 @@ class Optimizer:
 
     def _start(self, run: Run) -> None:
         self._run = run
-        self._handed: Any = None  # the last candidates, and where the run stood
+        self._handed: Any = None  # the candidates of the last whole ask, and where the run stood
         self._handed_at: Any = None
-        self._told: Any = None  # those before
 
-    def ask(self) -> Any:
-        """The candidates to evaluate."""
-        run, at = self._run, self._place()
-        if self._handed_at != at:
-            with precision(run.setup.layout.dtype):
-                candidates = run.setup.layout.solutions(run.rows())
-            self._told, self._handed, self._handed_at = self._handed, candidates, at
+    def ask(self, n: int | None = None) -> Any:
+        """The candidates to evaluate: all that have no value yet, or the next n that have not been handed out.
+
+        Asked for all again before telling, it returns the same. With n there are always as many: when all of a
+        generation are out, others follow in the place of those that have no value yet, with the same parents and rates.
+        """
+        run, layout = self._run, self._run.setup.layout
+        with precision(layout.dtype):
+            if n is not None:
+                return layout.solutions(self._next(_checks.integer("n", n, 1, most=_checks.MOST)))
+            if self._handed_at != self._place():
+                rows = run.rows()
+                if run.pending is not None:
+                    rows = run.pending.rows[: len(rows)][~run.pending.filled]
+                    run.pending.handed[: len(run.pending.filled)] = True
+                self._handed, self._handed_at = layout.solutions(rows), self._place()
         return self._handed
 
-    def tell(self, xs: Any, values: Any) -> None:
-        """The values of the candidates that `ask` returned, in their order. NaN and infinities count as the worst."""
-        self._check_candidates(xs)
-        setup = self._run.setup
-        internal = setup.sign * real_values("values", values, len(self._run.rows()), setup.layout.wide)
-        self._run.accept(Values(internal), evaluations=len(internal))  # type: ignore[arg-type]
+    def _next(self, n: int) -> np.ndarray:
+        pending, found = self._run.out(), []
+        while (missing := n - sum(map(len, found))) > 0:
+            numbers = pending.next(missing)
+            if not len(numbers):
+                self._run.more_candidates()
+            pending.handed[numbers] = True
+            found.append(pending.rows[numbers])
+        return np.concatenate(found)
 
-    def _place(self) -> tuple[int, int, bool]:
-        """Where the run stands: other candidates are asked for wherever this differs."""
-        return self._run.progress.run, self._run.progress.nit, isinstance(self._run.phase, First)
+    def tell(self, xs: Any, values: Any, violations: Any = None) -> None:
+        """The values of candidates that `ask` returned, in any order and in any part. NaN and infinities count as the
+        worst. If the optimiser is `constrained`, `violations` says how far each is from satisfying its constraints, 0
+        if it does; the values of what does not are not looked at.
 
-    def _check_candidates(self, xs: Any) -> None:
-        if xs is None:
-            raise TypeError("xs must be the candidates of the last ask, got NoneType")
-        is_told = self._handed_at != self._place()
-        if xs is self._handed and not is_told:
+        When all have their values, a generation is done. What is told after that, or for a candidate in whose place
+        another has been told, is late: it may enter the population, but teaches the rates nothing.
+        """
+        run = self._run
+        if xs is not None and xs is self._handed and self._handed_at == self._place() and run.pending is None:
+            values, violations = self._checked(values, violations, len(run.rows()))
+            given = violations if run.setup.constrained else None
+            run.accept(Values(values, violations=given), evaluations=len(values))  # type: ignore[arg-type]
             return
-        rows, layout = self._run.rows(), self._run.setup.layout
-        accepted = f"xs must be the {len(rows)} candidates of the last ask, in their order"
-        if xs is (self._handed if is_told else self._told):
-            raise ValueError(f"{accepted}, got those of the ask before, which have been told already")
-        if not hasattr(xs, "__len__") or not hasattr(xs, "__iter__") or getattr(xs, "shape", None) == ():
-            raise TypeError(f"{accepted}, got {type(xs).__name__}")
-        if len(xs) != len(rows):
-            raise ValueError(f"{accepted}, got {len(xs)}")
+        keys = self._keys(xs)
+        values, violations = self._checked(values, violations, len(keys))
+        pending = run.out()
         try:
-            given = np.asarray(xs) if layout.is_vector else np.stack([layout.flatten(x) for x in xs])
+            numbers = pending.find(keys, run.setup.layout)
+        except KeyError as error:
+            [position] = error.args
+            raise ValueError(
+                f"xs must be candidates that ask returned and that have not been told, got another at position "
+                f"{position}: {_checks.show(list(xs)[position])}; inject takes candidates from elsewhere"
+            ) from None
+        pending.take(numbers, values, violations)
+        if pending.filled.all():
+            run.close()
+
+    def inject(self, xs: Any, values: Any = None, violations: Any = None) -> None:
+        """Solutions from elsewhere. With their values they take the places of the worst of the generation in progress,
+        if they are better; without, `ask` returns them next, and `tell` takes their values. The rates learn nothing
+        from them."""
+        setup = self._run.setup
+        rows = self._rows(xs, "xs")
+        rows = within_bounds("xs", rows, setup.bounds, setup.layout)
+        if values is None:
+            if violations is not None:
+                raise ValueError("violations must come with values")
+            self._run.out().propose(rows)
+        else:
+            self._run.out().arrive(rows, *self._checked(values, violations, len(rows)))
+        self._handed_at = None
+
+    @property
+    def best(self) -> Any:
+        """The best so far, with `x` and `fun`, of all that has been told or injected with a value."""
+        return self._run.glance(self._run.stop())
+
+    def _place(self) -> tuple[int, int, bool, int]:
+        """Where the run stands: other candidates are asked for wherever this differs."""
+        run, pending = self._run, self._run.pending
+        filled = 0 if pending is None else int(pending.filled.sum())
+        return run.progress.run, run.progress.nit, isinstance(run.phase, First), filled
+
+    def _checked(self, values: Any, violations: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Values as minimised inside, and violations, zeros if there are none."""
+        setup = self._run.setup
+        if setup.constrained != (violations is not None):
+            wanted = "must be given for an optimiser that is" if setup.constrained else "need an optimiser that is"
+            raise ValueError(f"violations {wanted} constrained=True")
+        internal = setup.sign * real_values("values", values, n, setup.layout.wide)
+        if violations is None:
+            return internal, np.zeros_like(internal)
+        given = real_values("violations", violations, n, setup.layout.wide)
+        if (given < 0).any():
+            raise ValueError(f"violations must be at least 0, got {given.min()}")
+        return internal, np.where(np.isfinite(given), given, np.inf).astype(given.dtype)
+
+    def _keys(self, xs: Any) -> list[bytes]:
+        return [(row + 0.0).tobytes() for row in self._rows(xs, "xs")]  # of two zeros the positive
+
+    def _rows(self, xs: Any, name: str) -> np.ndarray:
+        """Solutions as rows `f[n, d]`."""
+        layout, accepted = self._run.setup.layout, f"{name} must be a sequence of solutions"
+        if xs is None or not hasattr(xs, "__len__") or not hasattr(xs, "__iter__") or getattr(xs, "shape", None) == ():
+            raise TypeError(f"{accepted}, got {type(xs).__name__}")
+        if isinstance(xs, dict):
+            raise TypeError(f"{accepted}, got one: put it into a list")
+        try:
+            with precision(layout.dtype):
+                rows = [layout.flatten(x) for x in xs]
         except (TypeError, ValueError) as error:
             raise ValueError(f"{accepted}, got others: {error}") from error
-        with precision(layout.dtype):  # leaves may have less precision than rows
-            asked = rows if layout.is_vector else np.stack([layout.flatten(x) for x in self.ask()])
-        if not np.array_equal(given, asked):
-            raise ValueError(f"{accepted}, got others; were they told already?")
+        return np.stack(rows) if rows else np.empty((0, layout.dim), layout.wide)
 
     def stop(self) -> dict[str, Any]:
         """Reasons to stop, by name: empty while there are none."""

@@ -204,11 +204,11 @@ def check(x0: Any, given: dict[str, Any], limits: Limits, *, compiled: bool = Fa
     members, values = _init(given.get("init"), layout, plain["popsize"], -1 if plain["direction"] == "maximize" else 1)
     setup = Setup(
         layout=layout,
-        x0=_inside("x0", row[None], bounds, layout)[0],
+        x0=within_bounds("x0", row[None], bounds, layout)[0],
         bounds=bounds,
         controller=_CONTROLLER if controller is None else controller,
         seed=seed,
-        init=None if members is None else _inside("init", members, bounds, layout),
+        init=None if members is None else within_bounds("init", members, bounds, layout),
         init_values=values,
         init_std=std,
         **plain,
@@ -310,7 +310,7 @@ def _init(init: Any, layout: Layout, popsize: int, sign: int) -> tuple[np.ndarra
     return rows, None if values is None else sign * real_values("init's values", values, len(rows), layout.wide)
 
 
-def _inside(name: str, rows: np.ndarray, bounds: Bounds | None, layout: Layout) -> np.ndarray:
+def within_bounds(name: str, rows: np.ndarray, bounds: Bounds | None, layout: Layout) -> np.ndarray:
     """`rows` inside the bounds; refuses what is outside by more than rounding to the population's precision."""
     if bounds is None:
         return rows

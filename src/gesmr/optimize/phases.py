@@ -20,6 +20,7 @@ from .options import Setup
 from .stopping import Seen
 
 _RESTARTS = np.uint32(2**29)  # the keys of restarts are at (this, number), apart from all places a run draws from
+_SIBLINGS = np.uint32(2**29 + 3)  # and those of siblings, by the number of their round
 
 
 class First(NamedTuple):
@@ -84,6 +85,17 @@ def first(setup: Setup, run: int, shards: Shards | None = None) -> First:
         known[: len(setup.init_values)] = True
         values[known] = setup.init_values
     return First(population, values, known, np.zeros_like(values) if setup.constrained else None)
+
+
+def siblings(ga: GA, setup: Setup, run: int, phase: "First | Told", number: int) -> np.ndarray:
+    """Other candidates `f[n, d]` for the slots of a generation, as the population holds them: drawn like the first
+    population, or children of the same parents with the same rates."""
+    with precision(setup.layout.dtype):
+        if isinstance(phase, Told):
+            return np.asarray(_siblings(ga, phase.state, phase.proposal, np.uint32(number)))
+        around, size = (setup.x0, setup.init_std, setup.bounds), (setup.members(run), setup.layout.dtype)
+        head = np.empty((0, setup.layout.dim), setup.x0.dtype)
+        return np.asarray(_draw(_sibling_key(key(setup, run), np.uint32(number)), head, *around, *size))[~phase.known]
 
 
 def key(setup: Setup, run: int) -> noise.Key:
@@ -192,6 +204,16 @@ def seen_of(ga: GA, state: State, best: Array, shards: Shards | None = None) -> 
     """What a generation shows, in the precision of values."""
     violation = jnp.zeros_like(best) if state.violation is None else jnp.min(state.violation)
     return Seen(best, violation, diversity(state.population, ga.bounds, shards).astype(best.dtype))
+
+
+@jax.jit
+def _sibling_key(key: noise.Key, number: Array) -> noise.Key:
+    return noise.fold_in(key, _SIBLINGS, number)
+
+
+@exact.jit
+def _siblings(ga: GA, state: State, proposal: Proposal, number: Array) -> Array:
+    return ga.ask_siblings(state, proposal, noise.fold_in(state.key, _SIBLINGS, number))
 
 
 @exact.jit

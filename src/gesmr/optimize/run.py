@@ -18,6 +18,7 @@ from ..generation import Rates, Values
 from . import phases, stopping
 from .layout import precision
 from .options import Setup
+from .pending import Pending
 from .phases import Before, First, Phase, Ran, Told
 from .stopping import Counts, Found, Limits, Progress
 
@@ -66,6 +67,7 @@ class Run:
     record: Record = field(default_factory=Record)
     champion: "Best | None" = None  # of earlier runs, before a restart
     warned: bool = False  # that no value is finite
+    pending: Pending | None = None  # candidates between asking and telling, if they come and go one by one
 
     ga: GA = field(init=False)
     marks: dict[str, Any] = field(init=False)  # what counts are compared with
@@ -116,6 +118,52 @@ class Run:
                 self.record.add(setup.sign * seen.best, progress.nfev, phase.rates, seen.diversity)
         self.look_around()
 
+    # candidates that come and go one by one
+
+    def out(self) -> Pending:
+        """What is on its way in the generation in progress."""
+        if self.pending is None:
+            self.pending = Pending.of(self.rows())
+        return self.pending
+
+    def more_candidates(self) -> None:
+        """Siblings of those that are out."""
+        pending, phase = self.out(), self.phase
+        assert not isinstance(phase, Ran)
+        rows = phases.siblings(self.ga, self.setup, self.progress.run, phase, pending.rounds)
+        pending.add_siblings(self.wide(rows))
+
+    def close(self) -> None:
+        """Make the step, now that every slot has its value."""
+        pending = self.out()
+        rows, values, violations, judged = pending.closed()
+        self._exchange(rows)
+        judgements = None if isinstance(self.phase, First) or judged.all() else judged
+        self.pending = None
+        self.accept(
+            Values(values, violations=violations if self.setup.constrained else None, judged=judgements),  # type: ignore[arg-type]
+            pending.evaluations,
+        )
+        if (pending.handed & ~pending.told).any() or len(pending.queued):
+            self.pending = Pending.of(self.rows(), pending)
+
+    def _exchange(self, rows: np.ndarray) -> None:
+        """Put `rows f[n, d]` into the population that is being valued, as it holds them."""
+        phase = self.phase
+        is_first = isinstance(phase, First)
+        population = np.array(phase.population if is_first else phase.proposal.population)  # type: ignore[union-attr]
+        at = np.flatnonzero(~phase.known) if is_first else np.arange(1, len(population))
+        if (self.wide(population[at]) == rows).all():
+            return
+        population[at] = rows.astype(population.dtype)
+        with precision(self.setup.layout.dtype):
+            there = jnp.asarray(population)
+        if isinstance(phase, First):
+            self.phase = phase._replace(population=there)
+        else:
+            assert isinstance(phase, Told)
+            self.phase = phase._replace(proposal=phase.proposal._replace(population=there))
+
     def look_around(self) -> None:
         """After a generation: say so if nothing is finite, restart if nothing moves."""
         progress = self.progress
@@ -155,11 +203,16 @@ class Run:
         return stopping.reasons(self.limits, self.marks, self.counts()) | progress.events
 
     def best(self) -> "Best":
-        """The best of this run and of those before a restart."""
+        """The best of this run, of those before a restart, and of what is told but not in the population yet."""
+        found = self._best_in_populations()
+        told = None if self.pending is None else self.pending.best()
+        return found if told is None or found[:2] <= told[:2] else Best(*told)
+
+    def _best_in_populations(self) -> "Best":
         if isinstance(self.phase, First) and not self.phase.known.any():
             return self.champion or Best(np.inf if self.setup.constrained else 0.0, np.inf, self.setup.x0)
-        found = self._best_member()
-        return min(found, self.champion, key=lambda best: best[:2]) if self.champion else found
+        found = [self._best_member(), *([] if self.champion is None else [self.champion])]
+        return min(found, key=lambda best: best[:2])
 
     def _best_member(self) -> "Best":
         phase = self.phase
@@ -198,7 +251,7 @@ class Run:
             status=status,
             message=message,
             nit=self.progress.nit,
-            nfev=self.progress.nfev,
+            nfev=self.progress.nfev + (0 if self.pending is None else self.pending.evaluations),
             stop=stop,
         )
         if setup.constrained:

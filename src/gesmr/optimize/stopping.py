@@ -123,9 +123,7 @@ class Limits:
     patience: int | None = _limit(  # where nothing is finite at all, that is the reason: `nonfinite`
         1, Rule(2, "No better value in {} generations.", "stale", _is_stale)
     )
-    ftol: float | None = _limit(
-        0.0, Rule(8, "The best value hardly falls any more (ftol={}).", "stale", _is_stale)
-    )
+    ftol: float | None = _limit(0.0, Rule(8, "The best value hardly falls any more (ftol={}).", "stale", _is_stale))
     xtol: float | None = _limit(
         0.0, Rule(9, "The population has shrunk (xtol={}).", "diversity", lambda now, x: now.found.diversity <= x)
     )
