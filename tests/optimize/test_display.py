@@ -36,6 +36,8 @@ def screen(written, columns=80):
     for char in written:
         if char == "\r":
             at = 0
+        elif char == "\b":
+            at -= 1
         elif char == "\n":
             lines, at = [*lines, ""], 0
         else:
@@ -91,7 +93,7 @@ def test_one_line_is_rewritten(terminal):
     ],
 )
 def test_the_bar_moves_with_the_limit_that_comes_first(terminal, monkeypatch, limits, share):
-    monkeypatch.setenv("COLUMNS", "193")
+    monkeypatch.setenv("COLUMNS", "195")
     with Display(terminal, limits) as show:
         show(glance(5, seconds=30.0))
         (line,) = terminal.lines
@@ -112,21 +114,21 @@ def test_any_width(terminal, monkeypatch, columns):
     with Display(terminal, {"maxiter": 10**6}) as show:
         show(glance(999_999, fun=-1.23456e-100))
         (line,) = terminal.lines
-        assert len(line) <= max(columns - 1, 1)
-        assert ("best -1.23456e-100" in line) == (columns > 18)
+        assert len(line) <= max(columns - 3, 0)
+        assert ("best -1.23456e-100" in line) == (columns > 20)
     assert terminal.lines == [""]
 
 
 @pytest.mark.parametrize(
     ("columns", "line"),
     [
-        (15, "best -1.23456e"),
+        (15, "best -1.2345"),
         (30, "best -1.23456e-100"),
-        (40, "generation 999999, best -1.23456e-100"),
-        (41, "████░ best -1.23456e-100"),
+        (42, "generation 999999, best -1.23456e-100"),
+        (43, "████░ best -1.23456e-100"),
         (60, "██████░ generation 999999, best -1.23456e-100, 0 s"),
         (80, "████████░ generation 999999, best -1.23456e-100, 100000001 evaluations, 0 s"),
-        (90, "██████████░ generation 999999, best -1.23456e-100, rate 0.02, 100000001 evaluations, 0 s"),
+        (90, "█████████░ generation 999999, best -1.23456e-100, rate 0.02, 100000001 evaluations, 0 s"),
     ],
 )
 def test_what_is_left_out(terminal, monkeypatch, columns, line):
@@ -197,6 +199,23 @@ def test_other_files_are_left_alone(terminal):
     assert elsewhere.getvalue() == "piped\n"
 
 
+def test_what_ctrl_c_echoes_goes_with_the_line(terminal, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "61")  # full
+    with Display(terminal, {}) as show:
+        show(glance(55_555, seconds=59.0))
+        terminal.write("^C")
+        (line,) = terminal.lines
+        assert line == "generation 55555, best 0.125, 5555601 evaluations, 59 s^C"
+    assert terminal.lines == [""]
+
+
+def test_a_shorter_line_leaves_nothing_of_a_longer_one(terminal):
+    with Display(terminal, {}) as show:
+        show(glance(fun=-1.23456e-100))
+        show(glance(fun=0.5))
+        assert terminal.lines == ["generation 3, best 0.5, rate 0.02, 401 evaluations, 0 s"]
+
+
 def test_errors_leave_no_line(terminal):
     def fail():
         with Display(terminal, {"maxiter": 3}) as show:
@@ -223,7 +242,7 @@ def test_the_end(terminal, monkeypatch):
     assert terminal.lines == ["The target 1.0 was reached. Best value 0.5 after 7 generations and 801 evaluations.", ""]
     with Display(terminal, {}) as show:
         show.finish(the_end(constr_violation=0.1))
-    assert "Violation 0.1 after 7" in terminal.lines[1]
+    assert terminal.lines[1] == "The target 1.0 was reached. After 7 generations and 801 evaluations."
 
 
 def test_plain_lines_now_and_then(monkeypatch):

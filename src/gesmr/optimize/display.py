@@ -8,6 +8,7 @@ import time
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from typing import Any, TextIO
 
+_ECHO = "^C"  # what terminals write after the line
 _LIVE_SECONDS, _PLAIN_SECONDS = 0.1, 5.0  # between lines, in a terminal and elsewhere
 _COUNTS = {"maxiter": "nit", "maxfun": "nfev", "maxtime": "seconds"}  # what a bar can move with, and its limits
 _SPARED = ("rate", "nfev", "seconds", "nit")  # where a terminal is narrow, the first of them first
@@ -27,7 +28,7 @@ class Display:
         self._marks = _marks(stream)
         self._start = time.monotonic()
         self._next = self._start + (0.0 if self._is_live else _PLAIN_SECONDS)
-        self._drawn = False  # whether the line is there now
+        self._drawn = 0  # characters of the line that are there now
         self._begun = False  # whether somebody else's is, without an end
         self._redirected = ExitStack()
 
@@ -63,16 +64,15 @@ class Display:
     def finish(self, result: Any) -> None:
         """Say how it ended."""
         self.clear()
-        violation = result.get("constr_violation", 0.0)
-        found = f"Violation {violation:.6g}" if violation else f"Best value {result.fun:.6g}"
-        line = f"{result.message} {found} after {result.nit} generations and {result.nfev} evaluations."
+        found = "After" if result.get("constr_violation") else f"Best value {result.fun:.6g} after"
+        line = f"{result.message} {found} {result.nit} generations and {result.nfev} evaluations."
         print(line, file=self._stream, flush=True)
 
     def clear(self) -> None:
         if self._drawn:
-            self._stream.write("\r" + " " * self._columns() + "\r")
+            self._stream.write("\r" + " " * (self._drawn + len(_ECHO)) + "\r")
             self._stream.flush()
-        self._drawn = False
+        self._drawn = 0
 
     def above(self, text: str) -> None:
         """Make room for what somebody else is about to write."""
@@ -89,18 +89,19 @@ class Display:
         for name in _SPARED:
             if len(bar + ", ".join(parts.values())) > columns:
                 parts.pop(name, None)
-        line = (bar + ", ".join(parts.values()))[:columns].ljust(columns)
-        self._stream.write(("\n" if self._begun else "\r") + line)
+        line = (bar + ", ".join(parts.values()))[:columns]
+        rest = max(self._drawn - len(line), 0)
+        self._stream.write(("\n" if self._begun else "\r") + line + " " * rest + "\b" * rest)
         self._stream.flush()
-        self._drawn, self._begun = True, False
+        self._drawn, self._begun = len(line), False
 
     def _columns(self) -> int:
-        """Those of the terminal but the last, where some of them begin a new line."""
+        """Those of the terminal that the line may fill: in the last some begin another, and ^C must not."""
         try:
             own = os.get_terminal_size(self._stream.fileno())
         except (OSError, ValueError):  # not a real terminal
             own = os.terminal_size((80, 24))
-        return max(shutil.get_terminal_size(own).columns - 1, 1)
+        return max(shutil.get_terminal_size(own).columns - 1 - len(_ECHO), 0)
 
 
 class _Above:
