@@ -4,6 +4,7 @@ from . import analysis, controllers, noise, problems, workers
 from ._pytree import pytree
 from ._version import __version__
 from .bounds import Bounds
+from .comparing import compare
 from .controllers import *  # noqa: F403 - the one list of them is there
 from .evolution import History, evolve
 from .ga import GA, Proposal, State
@@ -13,6 +14,7 @@ from .optimize.loop import Checkpoint
 from .optimize.minimize import minimize, scipy_method
 from .optimize.optimizer import Optimizer
 from .oracles import LAMR, OFMR
+from .plotting import plot
 from .spaces import Choice, Float, Int, Space
 from .workers import *  # noqa: F403 - as are these
 
@@ -34,9 +36,11 @@ __all__ = [
     "State",
     "__version__",
     "analysis",
+    "compare",
     "evolve",
     "minimize",
     "noise",
+    "plot",
     "problems",
     "pytree",
     "scipy_method",

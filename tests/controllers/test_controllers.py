@@ -300,7 +300,7 @@ def test_gesmr_ties_favour_no_rate():
 
 
 def test_groups_have_about_eight_children_by_default_and_the_papers_number_by_its_name():
-    for n, k, paper in [(1, 1, 1), (2, 2, 1), (12, 2, 3), (100, 12, 10), (1000, 125, 32)]:
+    for n, k, paper in [(1, 1, 1), (2, 2, 1), (12, 4, 3), (100, 12, 10), (1000, 125, 32)]:
         assert gesmr.GESMR().init(KEY, n, 2).shape == (k,)
         assert gesmr.controller("GESMR", n).init(KEY, n, 2).shape == (paper,)
 

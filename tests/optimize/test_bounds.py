@@ -6,15 +6,12 @@ from scipy import stats
 
 import gesmr
 from gesmr.bounds import Bounds
+from gesmr.optimize import layout
 from gesmr.optimize.bounds import resolve, within
 from gesmr.optimize.options import check
 from helpers.refusals import assert_refused
 
 INF = np.inf
-
-
-def flatten(x):
-    return np.asarray(x)
 
 
 KINDS = [(-5.0, 5.0), (0.1, 0.3), (None, 1.0), (-2.0, None), (0.7, 0.7), (None, None), (1e-6, 1e6)]
@@ -52,7 +49,7 @@ def test_never_violated(handling, dtype):
 
 def test_a_range_that_single_precision_cannot_hold_is_rounded_inwards():
     """0.1 and 0.3 are not numbers of single precision: none that is handed out lies beyond them."""
-    bounds = resolve([(0.1, 0.3)], 1, flatten, "float32")
+    bounds = resolve([(0.1, 0.3)], layout.of(np.zeros(1, "float32"))[0])
     assert np.float64(bounds.low[0]) >= 0.1
     assert np.float64(bounds.high[0]) <= 0.3
     assert np.nextafter(bounds.low[0], np.float32(0)).astype(float) < 0.1
@@ -117,9 +114,9 @@ def test_what_may_be_written():
 
     expected = np.array([[-5, -5], [5, 5]])
     for given in ((-5, 5), [(-5, 5)] * 2, np.array([[-5, 5]] * 2), Bounds(-5, 5), scipy.optimize.Bounds([-5, -5], 5)):
-        resolved = resolve(given, 2, flatten, "float64")
+        resolved = resolve(given, layout.of(np.zeros(2))[0])
         np.testing.assert_array_equal([resolved.low, resolved.high], expected)
-    half = resolve([(None, 1), (0, None)], 2, flatten, "float64")
+    half = resolve([(None, 1), (0, None)], layout.of(np.zeros(2))[0])
     np.testing.assert_array_equal([half.low, half.high], [[-INF, 0], [1, INF]])
 
 

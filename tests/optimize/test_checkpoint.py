@@ -383,7 +383,7 @@ def test_every_part_of_a_setup_is_compared():
     plain, arrays = written(setup)
     described = {**plain, **arrays}
     for field in dataclasses.fields(setup):
-        assert field.name in described or field.name == "space"
+        assert field.name in described or field.name == "layout"
 
 
 @pytest.mark.parametrize("fun", [by_numpy, by_jax])

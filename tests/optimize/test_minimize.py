@@ -256,8 +256,38 @@ def test_time(fun):
     assert result.seconds >= 0.5
 
 
-def test_a_thousand_generations_if_nothing_is_said():
-    assert gesmr.minimize(by_jax, np.zeros(D), **SMALL).stop == {"maxiter": 1000}
+@pytest.mark.parametrize("fun", [by_jax, by_numpy])
+def test_it_ends_by_itself_if_nothing_is_said(fun):
+    """On a sphere when it is as good as solved; on what never stops falling after a thousand generations."""
+    result = gesmr.minimize(fun, np.zeros(D), **SMALL)
+    assert result.stop == {"ftol": 1e-12}
+    assert result.success
+    assert result.fun < 1e-10
+    assert gesmr.minimize(jnp.sum, np.zeros(D), **SMALL).stop == {"maxiter": 1000}
+
+
+def test_a_sphere_in_two_dimensions_does_not_take_long():
+    assert gesmr.minimize(by_numpy, np.zeros(2), rng=0).nfev < 20_000
+
+
+@pytest.mark.parametrize("fun", [by_jax, by_numpy])
+def test_tolerances(fun):
+    """xtol: the population has shrunk to it, and not before; ftol ends a run that has limits too; tol is both."""
+    result = minimize(fun, maxiter=2000, xtol=1e-3)
+    assert result.stop == {"xtol": 1e-3}
+    assert result.history.diversity[-1] <= 1e-3 < result.history.diversity[:-1].min()
+    spread = np.sqrt(np.asarray(result.population, np.float64).var(axis=0).mean())
+    np.testing.assert_allclose(result.history.diversity[-1], spread, rtol=1e-4)
+    assert minimize(fun, maxiter=2000, ftol=1e-4, patience=10).stop == {"ftol": 1e-4}
+    assert minimize(fun, maxiter=2000, tol=1e-3).stop.keys() <= {"xtol", "ftol"}
+    with pytest.raises(ValueError, match="tol"):
+        minimize(fun, tol=0)
+
+
+def test_a_callback_that_returns_true_stops():
+    """As in scipy; other values do not, such as those of a list's append."""
+    assert minimize(callback=lambda r: r.nit == 4).nit == 4
+    assert minimize(callback=lambda r: 1 if r.nit == 4 else None).nit == 30
 
 
 @pytest.mark.parametrize("fun", [by_jax, by_numpy])
@@ -573,10 +603,17 @@ def test_as_a_method_of_scipy():
     ours = minimize(bounds=(0, 5))
     np.testing.assert_array_equal(result.x, ours.x)
     assert len(seen) == 31
-    with pytest.raises(ValueError, match="constraints"):
-        scipy.optimize.minimize(
-            by_numpy, np.zeros(D), method=gesmr.scipy_method, constraints={"type": "eq", "fun": by_numpy}
+    options = {"popsize": 13, "rng": 0, "maxiter": 30}
+    for constraint in (
+        scipy.optimize.NonlinearConstraint(lambda x: x[0], 2, np.inf),
+        scipy.optimize.LinearConstraint(np.eye(D)[:1], 2, np.inf),
+        {"type": "ineq", "fun": lambda x: x[0] - 2},
+    ):
+        result = scipy.optimize.minimize(
+            by_numpy, np.zeros(D), method=gesmr.scipy_method, constraints=constraint, options=options, tol=1e-9
         )
+        assert result.x[0] >= 2
+        assert result.constr_violation == 0
 
 
 BAD = {

@@ -72,9 +72,8 @@ def same_as_before(opt, call, exception, words):
 
 
 REFUSED = {
-    "other candidates": (lambda o: o.tell(np.array(o.ask()) + 1e-9, np.zeros(N)), ValueError, ["xs", "got others"]),
-    "in another order": (lambda o: o.tell(np.array(o.ask())[::-1], np.zeros(N)), ValueError, ["xs", "order"]),
-    "too few candidates": (lambda o: o.tell(o.ask()[:-1], np.zeros(N - 1)), ValueError, ["xs", "12", "got 11"]),
+    "other candidates": (lambda o: o.tell(np.array(o.ask()) + 1e-9, np.zeros(N)), ValueError, ["xs", "got another"]),
+    "one of them twice": (lambda o: o.tell(np.array(o.ask())[[0, 0]], np.zeros(2)), ValueError, ["xs", "position 1"]),
     "too few values": (lambda o: o.tell(o.ask(), np.zeros(N - 1)), ValueError, ["values", "(12,)", "(11,)"]),
     "too many values": (lambda o: o.tell(o.ask(), np.zeros(N + 1)), ValueError, ["values", "(12,)", "(13,)"]),
     "a column of values": (lambda o: o.tell(o.ask(), np.zeros((N, 1))), ValueError, ["values", "(12,)", "(12, 1)"]),
@@ -101,8 +100,8 @@ def test_telling_twice_is_refused():
     ask_and_tell(opt, 1)
     xs = opt.ask()
     opt.tell(xs, many_by_numpy(xs))
-    same_as_before(opt, lambda o: o.tell(xs, many_by_numpy(xs)), ValueError, ["xs", "told already"])
-    same_as_before(opt, lambda o: o.tell(np.array(xs), many_by_numpy(xs)), ValueError, ["xs", "told already"])
+    same_as_before(opt, lambda o: o.tell(xs, many_by_numpy(xs)), ValueError, ["xs", "not been told", "position 0"])
+    same_as_before(opt, lambda o: o.tell(np.array(xs), many_by_numpy(xs)), ValueError, ["xs", "not been told"])
 
 
 def test_equal_candidates_are_the_candidates():
@@ -187,7 +186,7 @@ def test_pytrees_are_handed_out_as_they_came():
     jax.tree.map(np.testing.assert_array_equal, opt.result.x, xs[int(np.argmin(values))])
     assert opt.result.population["w"].shape == (5, 2, 2)
     changed = [jax.tree.map(lambda leaf: leaf + 1, x) for x in opt.ask()]
-    with pytest.raises(ValueError, match="got others"):
+    with pytest.raises(ValueError, match="got another at position 0"):
         opt.tell(changed, values[1:])
     with pytest.raises(ValueError, match="like x0"):
         opt.tell([{"w": 1.0}] * 4, values[1:])

@@ -71,12 +71,13 @@ class GESMR(HoldsLogRates):
 
 
 def default_groups(num_children: int) -> int:
-    """K for groups of about eight children, and at least two of them.
+    """K for groups of about eight children, and at least four of them.
 
     Over populations of 12 to 3200 the best group had about that many, where √N groups lose up to orders of magnitude in
-    large populations; at the paper's N = 100 it can hardly be told from its K = 10 (docs/why.md, study `groups`).
+    large populations; at the paper's N = 100 it can hardly be told from its K = 10 (docs/why.md, study `groups`). With
+    fewer than four a small population has too few rates to choose from (docs/budgets.md).
     """
-    return min(num_children, max(2, round(num_children / 8)))
+    return min(num_children, max(4, round(num_children / 8)))
 
 
 def group_of_child(num_children: int, groups: int) -> np.ndarray:

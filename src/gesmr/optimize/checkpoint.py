@@ -309,7 +309,7 @@ def _rebuilt(plain: dict[str, Any], arrays: dict[str, np.ndarray], x0: Any, cont
     fields = dataclasses.fields(Setup)
     given = {field.name: plain[field.name] for field in fields if field.type in (int, float, str, bool)}
     given |= {"dtype": plain["dtype"], "controller": _controller(controller)}
-    fresh = options.check(row if plain["structure"] is None else x0, given, Limits())
+    fresh = options.check(row if plain["structure"] is None else x0, given)
     stored = {field.name: arrays.get(f"setup.{field.name}") for field in fields if field.type in _ARRAYS}
     low, high, unit, unordered = (arrays.get(f"setup.{side}") for side in _SIDES)
     bounds = None if plain["bounds"] is None else Bounds(low, high, plain["bounds"], unit, unordered)

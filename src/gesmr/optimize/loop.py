@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from . import archive, checkpoint
 from .archive import CheckpointError, Content
 from .called import CalledStep
 from .compiled import CompiledStep
+from .display import Display
 from .run import Run
 
 _SAVE_SECONDS = 10.0
@@ -121,10 +123,18 @@ class Loop:
 
     def __init__(self, callbacks: list[Callable], disp: bool, kept: Checkpoint | None):
         self._callbacks, self._disp, self._kept = callbacks, disp, kept
-        self._shown = self._saved = time.monotonic()
+        self._saved = time.monotonic()
         self._saved_at = self._told_at = 0
 
     def __call__(self, run: Run, step: Step, interrupts: Interrupts) -> Any:
+        if not self._disp or not is_first(run.shards):
+            return self._run(run, step, interrupts, None)
+        with Display(sys.stdout, run.limits.in_force) as display:
+            result = self._run(run, step, interrupts, display)
+        display.finish(result)
+        return result
+
+    def _run(self, run: Run, step: Step, interrupts: Interrupts, display: Display | None) -> Any:
         self._saved_at = self._told_at = run.progress.nit
         several = run.shards is not None and run.shards.processes > 1
         interrupts.patient = step.short
@@ -133,7 +143,7 @@ class Loop:
                 if interrupts.seen:
                     raise KeyboardInterrupt
                 step()
-                self._between(run)
+                self._between(run, display)
         except KeyboardInterrupt:
             if several:  # the others would wait for this one
                 raise
@@ -144,17 +154,16 @@ class Loop:
                     self._save(run)
             raise
         self._save(run)
-        result = run.result()
-        if self._disp and is_first(run.shards):
-            print(f"{result.message} Best value {result.fun:.6g} after {result.nit} generations.", flush=True)
-        return result
+        return run.result()
 
-    def _between(self, run: Run) -> None:
+    def _between(self, run: Run, display: Display | None) -> None:
         progress, shards = run.progress, run.shards
         now = time.monotonic()
-        if self._disp and is_first(shards) and now - self._shown >= 1.0:
-            self._shown = now
-            print(f"generation {progress.nit}: best value {run.setup.sign * progress.best:.6g}", flush=True)
+        if self._disp and broadcast(display is not None and display.is_due, shards):
+            glance = run.glance({})  # by all processes together
+            glance["recent"] = run.record.since(max(progress.nit - 1, 0))
+            if display is not None:
+                display(glance)
         if self._callbacks:
             self._tell(run)
         kept = self._kept

@@ -86,16 +86,15 @@ class Optimizer:
             given = violations if run.setup.constrained else None
             run.accept(Values(values, violations=given), evaluations=len(values))  # type: ignore[arg-type]
             return
-        keys = self._keys(xs)
+        keys = [(row + 0.0).tobytes() for row in self._rows(xs)]  # of two zeros the positive
         values, violations = self._checked(values, violations, len(keys))
         pending = run.out()
         try:
             numbers = pending.find(keys, run.setup.layout)
         except KeyError as error:
-            [position] = error.args
             raise ValueError(
-                f"xs must be candidates that ask returned and that have not been told, got another at position "
-                f"{position}: {_checks.show(list(xs)[position])}; inject takes candidates from elsewhere"
+                "xs must be candidates that ask returned and that have not been told yet, got another at position "
+                f"{error.args[0]}; inject takes candidates from elsewhere"
             ) from None
         pending.take(numbers, values, violations)
         if pending.filled.all():
@@ -106,8 +105,7 @@ class Optimizer:
         if they are better; without, `ask` returns them next, and `tell` takes their values. The rates learn nothing
         from them."""
         setup = self._run.setup
-        rows = self._rows(xs, "xs")
-        rows = within_bounds("xs", rows, setup.bounds, setup.layout)
+        rows = within_bounds("xs", self._rows(xs), setup.bounds, setup.layout)
         if values is None:
             if violations is not None:
                 raise ValueError("violations must come with values")
@@ -141,12 +139,9 @@ class Optimizer:
             raise ValueError(f"violations must be at least 0, got {given.min()}")
         return internal, np.where(np.isfinite(given), given, np.inf).astype(given.dtype)
 
-    def _keys(self, xs: Any) -> list[bytes]:
-        return [(row + 0.0).tobytes() for row in self._rows(xs, "xs")]  # of two zeros the positive
-
-    def _rows(self, xs: Any, name: str) -> np.ndarray:
+    def _rows(self, xs: Any) -> np.ndarray:
         """Solutions as rows `f[n, d]`."""
-        layout, accepted = self._run.setup.layout, f"{name} must be a sequence of solutions"
+        layout, accepted = self._run.setup.layout, "xs must be a sequence of solutions"
         if xs is None or not hasattr(xs, "__len__") or not hasattr(xs, "__iter__") or getattr(xs, "shape", None) == ():
             raise TypeError(f"{accepted}, got {type(xs).__name__}")
         if isinstance(xs, dict):

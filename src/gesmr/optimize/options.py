@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -24,6 +25,8 @@ from .stopping import LimitOptions, Limits
 
 # Better than the paper's 0.5 and 0.5 on most functions, here and in COCO: docs/why.md, docs/benchmarks.md
 _CONTROLLER, _TRUNCATION = controllers.GESMR(truncation=0.1), 0.2
+_SMALLEST = 9  # population that is chosen for a budget
+_NO_LIMITS = Limits()
 
 
 class SearchOptions(LimitOptions, total=False):
@@ -43,6 +46,7 @@ class SearchOptions(LimitOptions, total=False):
     restart_popsize: str
     integrality: Any
     constrained: bool
+    tol: float | None
 
 
 class Option(NamedTuple):
@@ -60,9 +64,10 @@ def _popsize(name: str, value: Any) -> int:
     return _checks.integer(name, value, 2, _checks.MOST)
 
 
-def default_popsize(maxfun: int | None, dim: int) -> int:
+def default_popsize(budget: int | None) -> int:
     """The paper's 101; fewer for a small budget, so that there are generations to learn from: docs/budgets.md."""
-    return GA().num_children + 1
+    most = GA().num_children + 1
+    return most if budget is None else max(2, min(max(round(math.sqrt(budget) / 2), _SMALLEST), most, budget))
 
 
 def _count(name: str, value: Any, low: int) -> int:
@@ -185,7 +190,7 @@ def split(options: Any) -> tuple[dict[str, Any], Limits]:
     return search, Limits(**limits)
 
 
-def check(x0: Any, given: dict[str, Any], limits: Limits, *, compiled: bool = False) -> Setup:
+def check(x0: Any, given: dict[str, Any], limits: Limits = _NO_LIMITS, *, compiled: bool = False) -> Setup:
     """The setup that options of `Optimizer` and `minimize` describe, or an error that names the one at fault.
 
     For an objective that is `compiled` x0 has another precision, if no dtype is given.
@@ -195,7 +200,8 @@ def check(x0: Any, given: dict[str, Any], limits: Limits, *, compiled: bool = Fa
     plain = {name: given.get(name, option.default) for name, option in _PLAIN.items()}
     if plain["popsize"] is None:
         repeats = _PLAIN["repeats"].check("repeats", plain["repeats"])
-        plain["popsize"] = default_popsize(None if limits.maxfun is None else limits.maxfun // repeats, layout.dim)
+        chosen = default_popsize(None if limits.maxfun is None else limits.maxfun // repeats)
+        plain["popsize"] = max(chosen, _known_members(given.get("init")))
     if plain["truncation"] is None:
         plain["truncation"] = _TRUNCATION if controller is None else GA().truncation
     plain = {name: _PLAIN[name].check(name, value) for name, value in plain.items()}
@@ -283,6 +289,12 @@ def _init_std(init_std: Any, layout: Layout) -> np.ndarray:
         raise ValueError(f"init_std must be a number or shaped like x0, got {_checks.show(init_std)}") from error
     _checks.real("init_std", std, 0.0, most)
     return std
+
+
+def _known_members(init: Any) -> int:
+    """How many `init` holds, as far as that can be seen; `_init` complains about what is none."""
+    members = init[0] if isinstance(init, tuple) and len(init) == 2 else init
+    return len(members) if isinstance(members, list | tuple | np.ndarray | jax.Array) and np.ndim(members) != 0 else 0
 
 
 def _init(init: Any, layout: Layout, popsize: int, sign: int) -> tuple[np.ndarray | None, np.ndarray | None]:

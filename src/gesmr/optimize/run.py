@@ -253,6 +253,7 @@ class Run:
             nit=self.progress.nit,
             nfev=self.progress.nfev + (0 if self.pending is None else self.pending.evaluations),
             stop=stop,
+            seconds=self.progress.seconds,
         )
         if setup.constrained:
             result.constr_violation = violation
@@ -278,7 +279,6 @@ class Run:
                 history=self.record.since(0),
                 restarts=progress.run,
                 errors=progress.errors,
-                seconds=progress.seconds,
                 seed=setup.seed,
                 versions=_provenance.machine(),
                 path=self.path,

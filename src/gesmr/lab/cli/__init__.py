@@ -1,4 +1,4 @@
-"""The command line: `gesmr study …`, `gesmr report`, `gesmr watch`, `gesmr landscape` and `gesmr minimize`."""
+"""The command line: `gesmr study …`, `gesmr report`, `gesmr watch`, `gesmr landscape`, `gesmr minimize` and `gesmr compare`."""
 
 import sys
 
@@ -8,7 +8,7 @@ try:
 except ImportError:
     sys.exit("the gesmr command needs more than the library: pip install 'gesmr[lab]'")
 
-from . import minimize, studies  # noqa: F401
+from . import compare, minimize, studies  # noqa: F401
 from .command import app
 
 __all__ = ["app"]
