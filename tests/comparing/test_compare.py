@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gesmr.comparing import Comparison, compare
+from gesmr.comparing import Comparison, compare, method
 from helpers.refusals import assert_refused
 
 
@@ -203,17 +203,17 @@ def test_a_method_that_fails_has_a_line_and_is_tried_again(tmp_path):
     assert next(row for row in again.rows if row.method == "frail").failed == 0
 
 
-@pytest.mark.parametrize("method", ["gesmr", "DE", "CMA-ES", "optuna:TPE"])
-def test_errors_of_the_function_come_through(method):
+@pytest.mark.parametrize("name", ["gesmr", "DE", "CMA-ES", "optuna:TPE"])
+def test_errors_of_the_function_come_through(name):
     def faulty(x):
         raise ValueError("my own fault")
 
-    if method.startswith("optuna"):
+    if name.startswith("optuna"):
         pytest.importorskip("optuna")
     with pytest.raises(ValueError, match=r"^my own fault$"):
-        small(faulty, methods=[method])
+        small(faulty, methods=[name])
     with pytest.raises(TypeError, match="fun must return one real number"):
-        small(lambda x: "high", methods=[method])
+        small(lambda x: "high", methods=[name])
 
 
 def test_values_that_are_not_finite(tmp_path):
@@ -258,7 +258,7 @@ def test_the_data_frame(found):
     ("options", "exception", "words"),
     [
         ({"maxfun": 0}, ValueError, ["maxfun must be an integer of at least 1, got 0"]),
-        ({"maxfun": 20, "methods": ["GESMR"]}, ValueError, ["maxfun must be at least"]),
+        ({"maxfun": 20, "methods": [method("GESMR", popsize=30)]}, ValueError, ["maxfun must be at least 30"]),
         ({"seeds": 0}, ValueError, ["seeds must be"]),
         ({"seeds": [1, 1]}, ValueError, ["seeds must be one or more, each given once"]),
         ({"seeds": [-1]}, ValueError, ["seeds must be an integer from 0"]),

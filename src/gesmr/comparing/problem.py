@@ -53,7 +53,13 @@ class Problem:
 
     @cached_property
     def offset(self) -> np.ndarray:
+        """`f[d]`: `low`, or 0 where there is no range."""
         return np.where(self.has_range, self.low, 0.0)
+
+    @cached_property
+    def step(self) -> np.ndarray:
+        """How far to go at first, `f[d]`: a quarter of the range, or init_std."""
+        return np.where(self.has_range, 0.25, 1.0) * self.unit
 
     def rng(self) -> np.random.Generator:
         """Always the same numbers."""
@@ -64,13 +70,6 @@ class Problem:
         over = self.offset + self.unit * rng.random((count, self.dim))
         around = self.x0 + self.unit * rng.standard_normal((count, self.dim))
         return np.clip(np.where(self.has_range, over, around), self.low, self.high)
-
-    def scaled(self, rows: np.ndarray) -> np.ndarray:
-        """Rows in units in which all variables are alike: [0, 1] where there is a range."""
-        return (rows - self.offset) / self.unit
-
-    def unscaled(self, rows: np.ndarray) -> np.ndarray:
-        return self.offset + self.unit * rows
 
 
 class Task:
