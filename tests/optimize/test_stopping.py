@@ -79,6 +79,13 @@ def test_numbers_of_reasons_stay():
     assert list(RULES) == order
 
 
+def test_what_ends_a_run_if_nothing_is_said():
+    assert Limits().in_force == {"maxiter": 1000, "ftol": 1e-12, "nonfinite": 100}
+    assert Limits(target=1.0).in_force == {"target": 1.0, "maxiter": 1000, "ftol": 1e-12, "nonfinite": 100}
+    assert Limits(patience=7).in_force == {"patience": 7, "maxiter": 1000, "nonfinite": 7}
+    assert Limits(maxfun=7).in_force == {"maxfun": 7, "nonfinite": 100}
+
+
 def found_after(values, ftol, violations=None):
     """What is found, and how many generations are stale, after generations with these best values."""
     violations = np.zeros(len(values)) if violations is None else violations

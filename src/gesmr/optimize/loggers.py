@@ -1,31 +1,44 @@
-"""A run as lines of JSON while it goes on. Other trackers are callbacks of the same shape: see docs/minimize.md."""
+"""A run as lines of JSON while it goes on. Other trackers are callbacks of the same shape: see docs/watching.md."""
 
 import json
 import math
 from pathlib import Path
 from typing import Any
 
+import jax
+import numpy as np
+
 from .. import _checks
+
+_NAMES = ("fun", "mutation_rate", "nfev", "diversity")
 
 
 class JSONLines:
-    """A callback that adds a line for every generation: nit, fun, mutation_rate (geometric mean), nfev.
+    """A callback that adds a line for every generation: nit, fun, mutation_rate (geometric mean), nfev, diversity, and
+    with `x=True` on the last line of every call the best solution so far, arrays as lists.
 
     Lines are written at once, so that a program that is killed leaves what it had. A run that goes on after that
     repeats the generations since its last checkpoint: of two lines with one `nit` the later counts.
     """
 
-    def __init__(self, path: str | Path):
-        self._path = _checks.file("path", path)
+    def __init__(self, path: str | Path, *, x: bool = False):
+        self._path, self._with_x = _checks.file("path", path), _checks.flag("x", x)
         self._path.open("a", encoding="utf-8").close()  # complains now, not after the first generation
 
     def __call__(self, intermediate_result: Any) -> None:
         recent = intermediate_result.recent
         first = intermediate_result.nit - len(recent.elite) + 1
-        rows = zip(recent.elite.tolist(), recent.log_rate.tolist(), recent.evaluations.tolist(), strict=True)
+        columns = (recent.elite, np.exp(recent.log_rate), recent.evaluations, recent.diversity)
         with self._path.open("a", encoding="utf-8") as file:
-            for nit, (value, log_rate, nfev) in enumerate(rows, first):
-                fun = value if math.isfinite(value) else None  # JSON has no infinity
-                file.write(
-                    json.dumps({"nit": nit, "fun": fun, "mutation_rate": math.exp(log_rate), "nfev": nfev}) + "\n"
-                )
+            for nit, numbers in enumerate(zip(*columns, strict=True), first):
+                line = {"nit": nit, **dict(zip(_NAMES, map(_plain, numbers), strict=True))}
+                if self._with_x and nit == intermediate_result.nit:
+                    line["x"] = jax.tree.map(_plain, intermediate_result.x, is_leaf=lambda leaf: leaf is None)
+                file.write(json.dumps(line) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold; it has no infinity."""
+    if isinstance(value, np.ndarray | np.generic | jax.Array):
+        value = np.asarray(value).tolist()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

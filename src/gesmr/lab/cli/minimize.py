@@ -98,7 +98,7 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
         bounds = None if request.bounds is None else _bounds(request.bounds)
         kept = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)
         show = Display(sys.stderr, split(options)[1].in_force)
-        callbacks = [show, *([] if request.log is None else [JSONLines(request.log)])]
+        callbacks = [show, *([] if request.log is None else [JSONLines(request.log, x=request.space is not None)])]
         with working_directory_importable(), show:
             return minimize(
                 fun,
