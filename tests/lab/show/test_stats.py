@@ -42,12 +42,6 @@ def test_missing_values_have_no_p_value():
     assert np.isnan(stats.compare(np.ones(1), np.zeros(1)).welch)
 
 
-def test_holm_worked_by_hand():
-    np.testing.assert_allclose(stats.holm(np.array([0.01, 0.04, 0.03])), [0.03, 0.06, 0.06])
-    np.testing.assert_allclose(stats.holm(np.array([0.6, np.nan, 0.5])), [1.0, np.nan, 1.0])
-    np.testing.assert_allclose(stats.holm(np.array([[0.02], [0.02]])), [[0.04], [0.04]])
-
-
 def test_resampled_means_and_their_interval():
     """Normal samples: the middle 95% of resampled means is about ±1.96 standard errors. NaN are left out."""
     values = np.random.default_rng(3).normal(5, 2, (2, 400))

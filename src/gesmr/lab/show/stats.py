@@ -94,18 +94,6 @@ def _wilcoxon(difference: np.ndarray) -> np.ndarray:
     return p
 
 
-def holm(p: np.ndarray) -> np.ndarray:
-    """p-values `f[...]` of one family, corrected for their number by Holm's method. NaN stays, and does not count."""
-    flat = np.ravel(p)
-    order = np.argsort(flat)  # NaN last
-    count = int(np.isfinite(flat).sum())
-    corrected = np.full(flat.shape, np.nan)
-    if count:
-        multiplied = flat[order[:count]] * np.arange(count, 0, -1)
-        corrected[order[:count]] = np.minimum(np.maximum.accumulate(multiplied), 1.0)
-    return corrected.reshape(np.shape(p))
-
-
 def standard_error(values: np.ndarray) -> np.ndarray:
     """Of the mean over the last axis, leaving out NaN; NaN with fewer than two."""
     count = np.isfinite(values).sum(-1)

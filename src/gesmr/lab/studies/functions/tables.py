@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ....comparing.statistics import holm
 from ...run.lanes import ORACLES
 from ...run.reading import LAMR_NAME, Reading
 from ...show import stats
@@ -97,7 +98,7 @@ def _comparison(best: np.ndarray, others: np.ndarray) -> dict[str, np.ndarray]:
     columns: dict[str, np.ndarray] = {}
     for name in ("welch", "paired", "wilcoxon", "mann_whitney"):
         columns[f"{name}_p"] = p = getattr(compared, name)
-        columns[f"{name}_p_holm"] = np.stack([stats.holm(row) for row in p])
+        columns[f"{name}_p_holm"] = np.stack([holm(row) for row in p])
     return columns | {"cohen_d": compared.cohen_d, "probability_lower": compared.probability_lower}
 
 
