@@ -29,15 +29,16 @@ def best(fitness: Array, violation: Array | None) -> Array:
 def comparable(
     parent_fitness: Array, parent_violation: Array | None, child_fitness: Array, child_violation: Array | None
 ) -> tuple[Array, Array]:
-    """One scale `f[N]` for parents and their children, on which a difference means the same for all of a generation.
+    """Numbers `f[N]` for parents and their children, whose differences mean the same for all of a generation.
 
-    That is the fitness of what is feasible. What is not lies above the worst feasible of both, by its violation.
+    They are the fitness of what is feasible. What is not lies above the worst feasible of all, by its violation. Where
+    both are infeasible, the violations themselves: that worst may be so large that they would be lost beside it.
     """
     if parent_violation is None or child_violation is None:
         return parent_fitness, child_fitness
     both = jnp.concatenate([parent_fitness, child_fitness])
     worst = jnp.max(jnp.where(jnp.isfinite(both), both, -jnp.inf))
-    worst = jnp.where(jnp.isfinite(worst), worst, 0)
+    worst = jnp.where(jnp.isfinite(worst) & ((parent_violation == 0) | (child_violation == 0)), worst, 0)
 
     def on_scale(fitness: Array, violation: Array) -> Array:
         return jnp.where(violation > 0, worst + violation, fitness)
