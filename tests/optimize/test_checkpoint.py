@@ -300,7 +300,7 @@ def rewritten(path, change):
         (lambda meta: meta["machine"].update(jax="0.4.1"), "jax 0.4.1"),
         (lambda meta: meta["machine"].update(gesmr="99.0"), "gesmr 99.0"),
         (lambda meta: meta["machine"].update(platform="tpu"), "platform tpu"),
-        (lambda meta: meta.update(format=2), "format 2"),
+        (lambda meta: meta.update(format=archive.FORMAT + 1), f"format {archive.FORMAT + 1}"),
     ],
 )
 def test_another_version_is_refused(tmp_path, change, words):

@@ -259,7 +259,7 @@ BAD = {
     "time backwards": (lambda: optimizer(maxtime=-1.0), ValueError, ["maxtime", "above 0", "-1.0"]),
     "no target": (lambda: optimizer(target=np.nan), ValueError, ["target", "finite", "nan"]),
     "no patience": (lambda: optimizer(patience=0), ValueError, ["patience", "at least 1", "0"]),
-    "restarts without patience": (lambda: optimizer(restarts=1), ValueError, ["restarts", "patience"]),
+    "restarts without patience": (lambda: optimizer(restarts=1, maxiter=9), ValueError, ["restarts", "patience"]),
     "restarts with half a population": (
         lambda: optimizer(restarts=1, patience=3, restart_popsize="half"),
         ValueError,
