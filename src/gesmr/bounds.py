@@ -23,14 +23,17 @@ class Bounds:
     beyond 1. The others are mutated in units of `unit`, by default 1. What a mutation carries outside comes back by
     `handling`: "reflect" mirrors it at the bound, "clip" puts it there, "resample" draws that gene again.
 
-    `unordered`, one truth value per variable, marks those that number k options, in a range of −0.5 to k − 0.5. They
-    are not moved: with a chance of the rate, but at most 1, any option takes their place.
+    Variables that are rounded where they are used must not be stuck when rates are small: with a chance of `leaps`, one
+    number per variable, they move by one unit up or down, beside their mutation. `unordered`, one truth value per
+    variable, marks those that number k options, in a range of −0.5 to k − 0.5. They are not moved at all: with a chance
+    of the rate, but at least `leaps` and at most 1, any option takes their place.
     """
 
     low: Any = float("-inf")
     high: Any = float("inf")
     handling: str = static(default="reflect")
     unit: Any = 1.0
+    leaps: Any = None
     unordered: Any = None
 
     def __post_init__(self):
@@ -41,7 +44,7 @@ class Bounds:
         if not storage.is_narrow(dtype):
             return self
         low, high = (storage.wide(jnp.asarray(side, jnp.bfloat16)) for side in (self.low, self.high))
-        return Bounds(low, high, self.handling, self.unit, self.unordered)
+        return Bounds(low, high, self.handling, self.unit, self.leaps, self.unordered)
 
     def units(self, dtype: Any) -> tuple[Array, Array]:
         """What each gene is measured in, `f[d]` or `f[]`, and whether that is its range."""
@@ -54,16 +57,21 @@ class Bounds:
         (unit, is_range), rates = self.units(dtype), rates.astype(dtype)
         return jnp.where(is_range, jnp.minimum(rates, 1), rates) * unit
 
-    def exchange(self, x: Array, parents: Array, rates: Array, words: Array) -> Array:
-        """`x f[n, d]` with any option, or the parents', in the place of genes that number options. `words u32[n, d]`
-        are random."""
-        if self.unordered is None:
+    def leap(self, x: Array, parents: Array, rates: Array, words: Array) -> Array:
+        """`x f[n, d]` inside the bounds, with genes that are rounded or that number options changed as their `leaps`
+        say, by random `words u32[n, d]`; not where rates `f[n, 1]` are 0."""
+        if self.leaps is None and self.unordered is None:
             return x
         low, high = (jnp.asarray(side, x.dtype) for side in (self.low, self.high))
-        options = high - low
-        drawn = jnp.floor(noise.uniform(noise.another(words)) * options)
-        option = jnp.ceil(low) + jnp.minimum(drawn.astype(x.dtype), options - 1)
-        kept = jnp.where(noise.uniform(words) < rates, option, parents)
+        chance = jnp.where(rates > 0, jnp.asarray(0.0 if self.leaps is None else self.leaps, x.dtype), 0)
+        second = noise.uniform(noise.another(words))
+        step = jnp.where(second < chance, jnp.where(second < chance / 2, -1, 1), 0).astype(x.dtype)
+        there = x + step
+        x = jnp.clip(jnp.where((there < low) | (there > high), x - step, there), low, high)
+        if self.unordered is None:
+            return x
+        option = jnp.ceil(low) + jnp.minimum(jnp.floor(second * (high - low)).astype(x.dtype), high - low - 1)
+        kept = jnp.where(noise.uniform(words) < jnp.maximum(rates, chance), option, parents)
         return jnp.where(jnp.asarray(self.unordered), kept, x)
 
     def repair(self, x: Array, redraw: Callable[[Array], Array] | None = None) -> Array:

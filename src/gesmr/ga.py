@@ -206,7 +206,7 @@ def make_children(
 
     children = mutants(0)
     if bounds is not None:
-        children = bounds.exchange(bounds.repair(children, mutants), parents, rates, words(0))
+        children = bounds.leap(bounds.repair(children, mutants), parents, rates, words(0))
     return storage.rounded(children, population.dtype, keys, first)
 
 

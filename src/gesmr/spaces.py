@@ -271,6 +271,14 @@ class Space:
         """Which genes are integers."""
         return self._per_gene([isinstance(variable, Int) for variable in self.variables])
 
+    @cached_property
+    def discrete(self) -> np.ndarray:
+        """Which genes are choices, or integers of which one unit is the step to the next."""
+        steps = [
+            isinstance(variable, Choice | Int) and not getattr(variable, "log", False) for variable in self.variables
+        ]
+        return self._per_gene(steps)
+
     @property
     def is_numeric(self) -> bool:
         """Whether every option of every choice is a number, as compiled functions need it."""

@@ -12,6 +12,7 @@ from ..bounds import Bounds
 from ..controllers import Clip, Controller
 from .layout import Layout, check_whole_numbers
 
+_LEAPS = 0.5  # of all discrete variables of a child, on average, whatever its rate: docs/spaces.md
 FARTHEST = 16  # no mutation carries a gene as many ranges away: noise is at most 6.67 from zero
 
 
@@ -28,7 +29,7 @@ def resolve(bounds: Any, layout: Layout, unit: Any = 1.0, integral: np.ndarray |
         if np.ndim(unit) == 0:
             return None
         bounds = Bounds()
-    unordered = bounds.unordered if isinstance(bounds, Bounds) else None
+    unordered, leaps = (bounds.unordered, bounds.leaps) if isinstance(bounds, Bounds) else (None, None)
     handling = bounds.handling if isinstance(bounds, Bounds) else "reflect"
     if isinstance(bounds, Bounds):
         sides = bounds.low, bounds.high
@@ -47,10 +48,17 @@ def resolve(bounds: Any, layout: Layout, unit: Any = 1.0, integral: np.ndarray |
         raise ValueError("bounds must leave something: low must be below inf and high above -inf")
     if integral is not None:
         low, high = _cells(low, high, integral, layout)
+        leaps = leaps_of(integral) if leaps is None else leaps
     low_inside, high_inside = (side.astype(wide, copy=False) for side in _inward(low, high, dtype))
     _check_sizes(low, high, np.dtype(wide))
     unit = np.broadcast_to(np.asarray(unit, wide), (dim,))
-    return Bounds(low_inside, high_inside, handling, unit, unordered)
+    leaps = None if leaps is None else np.broadcast_to(np.asarray(leaps, wide), (dim,))
+    return Bounds(low_inside, high_inside, handling, unit, leaps, unordered)
+
+
+def leaps_of(discrete: np.ndarray) -> np.ndarray | None:
+    """The chance of each variable to change whatever its rate, `f64[d]`, if some are `discrete bool[d]`."""
+    return np.where(discrete, _LEAPS / max(discrete.sum(), 1), 0.0) if discrete.any() else None
 
 
 def _cells(low: np.ndarray, high: np.ndarray, integral: np.ndarray, layout: Layout) -> tuple[np.ndarray, np.ndarray]:

@@ -48,14 +48,14 @@ class PlainValues:
         """Values `f64[n]` and, if there are constraints, violations `f64[n]`; what violates them has no value."""
         if not self._objective.constraints:
             return self._mean(rows), None
-        violations = np.array([self._violation(row) for row in rows])
+        violations = np.array([self._violation(x) for x in self._layout.solutions(rows.copy())])
         values, feasible = np.full(len(rows), np.inf), violations == 0
         values[feasible] = self._mean(rows[feasible])
         return values, violations
 
-    def _violation(self, row: np.ndarray) -> float:
+    def _violation(self, x: Any) -> float:
         try:
-            return self._objective.constraints.violation(self._layout.solution(row.copy()))
+            return self._objective.constraints.violation(x)
         except Exception as error:
             if self._objective.on_error == "raise":
                 raise
@@ -91,7 +91,10 @@ class PlainValues:
             found = self._crew.evaluate(self._packed, rows, forgiving=self._call.on_error == "worst")
             self._note([found.errors[row] for row in sorted(found.errors)])
             return found.values
-        outcomes = list(self._map(self._call, rows))
+        if self._layout.space is not None and self._objective.is_serial:  # decoded together it is much faster
+            outcomes = list(map(self._call.of, self._layout.solutions(rows)))
+        else:
+            outcomes = list(self._map(self._call, rows))
         if len(outcomes) != len(rows):
             raise ValueError(f"workers must return one value per candidate, got {len(outcomes)} for {len(rows)}")
         self._note([error for _, error in outcomes if error is not None])
@@ -166,8 +169,11 @@ class _Call:
         self.__dict__.update(state, _sent=True)
 
     def __call__(self, row: np.ndarray) -> Outcome:
+        return self.of(self.layout.solution(row.copy()))
+
+    def of(self, x: Any) -> Outcome:
         try:
-            return number(self.fun(self.layout.solution(row.copy()), *self.args)), None
+            return number(self.fun(x, *self.args)), None
         except Exception as error:
             if self.on_error == "raise":
                 if self._sent and (other := sendable(error)) is not error:

@@ -22,12 +22,12 @@ from . import archive, exact, options, phases
 from .archive import CheckpointError, Content
 from .layout import Layout, precision
 from .options import Setup
-from .pending import LATE, Pending
+from .pending import GONE, Pending
 from .phases import Before, First, Ran, Told
 from .run import Best, History, Record, Run
 from .stopping import Found, Limits, Progress
 
-_ARRAYS, _SIDES = (np.ndarray, np.ndarray | None), ("low", "high", "unit", "unordered")
+_ARRAYS, _SIDES = (np.ndarray, np.ndarray | None), ("low", "high", "unit", "leaps", "unordered")
 _SAME = ("gesmr", "jax", "platform", "device", "compiler")  # what must not differ for a run to go on exactly
 _PENDING_SIZES = {"m": "slot", "k": "arrived_values", "q": "queued"}  # of which array they are the length
 _PENDING_COUNTS = ("rounds", "evaluations")
@@ -140,6 +140,7 @@ def snapshot(run: Run) -> Content:
         "progress": {**dataclasses.asdict(run.progress), "events": {}},
         "path": run.path,
         "compiled": run.compiled,
+        "handed": run.handed,
         "machine": _machine(),
         "phase": {First: "first", Told: "told", Ran: "ran"}[type(phase)],
         "champion": None if run.champion is None else run.champion[:2],
@@ -188,6 +189,7 @@ def _parts(setup: Setup, meta: dict[str, Any], arrays: "_Arrays", shards: Shards
         phase, _, _ = phases.told(ga, population, _before(ga, key, arrays, setup))
     pending = None if meta.get("pending") is None else _pending(meta["pending"], arrays, setup, phase)
     parts = {"phase": phase, "progress": progress, "record": record, "champion": champion, "pending": pending}
+    parts["handed"] = meta.get("handed") is True
     return parts | {"warned": not np.isfinite(progress.best)}
 
 
@@ -201,7 +203,7 @@ def _pending(counts: dict[str, Any], arrays: "_Arrays", setup: Setup, phase: Any
         found[name] = arrays.get(f"pending.{name}", shape, setup.layout.wide if kind == "f" else kind).copy()
     whole = all(type(counts[name]) is int and counts[name] >= 0 for name in _PENDING_COUNTS)
     slot, chosen = found["slot"], found["chosen"]
-    known = (slot >= LATE) & (slot < slots)
+    known = (slot >= GONE) & (slot < slots)
     if not whole or not known.all() or not ((chosen >= 0) & (chosen < sizes["m"])).all() or sizes["m"] < slots:
         raise CheckpointError("a checkpoint must hold candidates of slots that exist, got others")
     return Pending(**found, **{name: counts[name] for name in _PENDING_COUNTS})
@@ -311,8 +313,8 @@ def _rebuilt(plain: dict[str, Any], arrays: dict[str, np.ndarray], x0: Any, cont
     given |= {"dtype": plain["dtype"], "controller": _controller(controller)}
     fresh = options.check(row if plain["structure"] is None else x0, given)
     stored = {field.name: arrays.get(f"setup.{field.name}") for field in fields if field.type in _ARRAYS}
-    low, high, unit, unordered = (arrays.get(f"setup.{side}") for side in _SIDES)
-    bounds = None if plain["bounds"] is None else Bounds(low, high, plain["bounds"], unit, unordered)
+    sides = {side: arrays.get(f"setup.{side}") for side in _SIDES}
+    bounds = None if plain["bounds"] is None else Bounds(handling=plain["bounds"], **sides)
     layout = dataclasses.replace(fresh.layout, integral=tuple(map(bool, plain["integral"])))
     return dataclasses.replace(fresh, bounds=bounds, layout=layout, **stored)
 

@@ -81,6 +81,8 @@ class Layout:
 
     def solutions(self, rows: np.ndarray) -> Any:
         """What a user gets for rows `f[n, d]`: the rows themselves, read-only, or a list of pytrees."""
+        if self.space is not None:
+            return self.space.decode_all(rows)
         if not self.is_vector:
             return [self.solution(row) for row in rows]
         rows = self.used(rows)

@@ -18,7 +18,7 @@ from ..controllers import Controller
 from ..ga import GA
 from ..workers import crew_of, is_serial
 from . import layout as layouts
-from .bounds import FARTHEST, is_bounded_everywhere, resolve, within
+from .bounds import FARTHEST, is_bounded_everywhere, leaps_of, resolve, within
 from .constraints import Constraints
 from .layout import Layout, real_values
 from .stopping import LimitOptions, Limits
@@ -208,6 +208,8 @@ def check(x0: Any, given: dict[str, Any], limits: Limits = _NO_LIMITS, *, compil
     if plain["constrained"] and plain["reevaluate"] != "none":
         raise ValueError("reevaluate and constraints exclude each other: give repeats, if values are noisy")
     members, values = _init(given.get("init"), layout, plain["popsize"], -1 if plain["direction"] == "maximize" else 1)
+    if plain["constrained"] and values is not None:
+        raise ValueError("init must be solutions alone if there are constraints, which values say nothing of, got both")
     setup = Setup(
         layout=layout,
         x0=within_bounds("x0", row[None], bounds, layout)[0],
@@ -244,7 +246,8 @@ def _where(
             raise ValueError(f"{name} must not be given beside a Space, whose variables say it, got {given[name]!r}")
     space = layout.space
     row = layout.row(np.random.default_rng(seed).uniform(space.low, space.high))
-    return layout, row, resolve(Bounds(space.low, space.high, unordered=space.unordered), layout), None
+    of_genes = Bounds(space.low, space.high, leaps=leaps_of(space.discrete), unordered=space.unordered)
+    return layout, row, resolve(of_genes, layout), None
 
 
 def _integral(integrality: Any, layout: Layout) -> np.ndarray:

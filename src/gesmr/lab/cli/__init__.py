@@ -1,4 +1,4 @@
-"""The command line: `gesmr study …`, `gesmr report`, `gesmr watch`, `gesmr landscape`, `gesmr minimize` and `gesmr compare`."""
+"""The command line: `gesmr study …`, `report`, `watch`, `landscape`, `minimize` and `compare`."""
 
 import sys
 
