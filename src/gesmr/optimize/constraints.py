@@ -32,6 +32,10 @@ class Constraints:
         not finite."""
         return sum((part.violation(x) for part in self._parts), 0.0)
 
+    def use_jax(self, x: Any) -> bool:
+        """Whether some of them compute with JAX."""
+        return any(isinstance(part.fun(x, *part.args), jax.Array) for part in self._parts)
+
     def traced(self, x: Any) -> jax.Array:
         """The same for a traced solution, as a scalar."""
         return sum((part.traced(x) for part in self._parts), jnp.asarray(0.0))

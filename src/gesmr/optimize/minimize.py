@@ -24,6 +24,7 @@ from .layout import of as layout_of
 from .layout import precision
 from .loop import Loop, as_callbacks, as_checkpoint, check_function, held, read_if_resumed
 from .options import Objective, Setup, check, seed_of, split
+from .phases import first
 from .run import begin
 from .stopping import Limits
 from .traced import JaxFunction, Jitted
@@ -184,13 +185,13 @@ def _decide(
 ) -> tuple[Setup, JaxFunction | PlainValues]:
     """How `fun` is evaluated, compiled if it computes with JAX and else called; and the setup of the options given."""
     setup = check(x0, given, limits)
-    outcome, why = None, ""
+    known, why = None, ""
     if isinstance(x0, Space) and not x0.is_numeric:
         if objective.jit or objective.keyed:
             raise ValueError("jit and keyed need a Space whose choices are numbers: a compiled function gets no others")
         on_jax = False
     elif objective.jit is None and objective.is_serial and not objective.keyed:
-        on_jax, outcome = _probe(objective, x0, setup, given["dtype"])
+        on_jax, known = _probe(objective, x0, setup, given["dtype"])
     else:
         on_jax = objective.is_serial and objective.jit is not False
     if on_jax:
@@ -203,20 +204,24 @@ def _decide(
             why = f"JAX cannot compile it: {type(error.__cause__ or error).__name__}"
     if objective.keyed:
         raise ValueError("keyed needs a compiled JAX function: leave out workers and jit=False")
-    known = None if outcome is None else (setup.x0, outcome)
     return setup, PlainValues(objective, setup.layout, repeats=setup.repeats, known=known, why=why)
 
 
-def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[bool, Outcome | None]:
-    """Whether a function computes with JAX, and what came of calling it at x0; None if it was not called.
+def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[bool, tuple[np.ndarray, Outcome] | None]:
+    """Whether a function computes with JAX, and what came of calling it for a row; None if it was not called.
 
     A function that is jitted already is not called: it can only be JAX's. Any other is, with numbers and not while JAX
-    is tracing: what it makes on its first call and keeps are then numbers too.
+    is tracing: what it makes on its first call and keeps are then numbers too. Where nothing is known that satisfies
+    its constraints, they are looked at instead.
     """
     if isinstance(objective.fun, Jitted):
         return True, None
+    row = _feasible(objective, setup)
+    if row is None:
+        with precision(setup.layout.dtype):
+            return objective.constraints.use_jax(setup.layout.solution(setup.x0.copy())), None
     with precision(setup.layout.dtype):
-        x: Any = setup.layout.solution(setup.x0.copy())
+        x: Any = setup.layout.solution(row.copy())
         if setup.layout.is_vector and isinstance(x0, jax.Array):
             x = jnp.asarray(x)
     there = layout_of(x0, dtype, compiled=True)[0].dtype  # what fun keeps fits where it is compiled
@@ -226,14 +231,29 @@ def _probe(objective: Objective, x0: Any, setup: Setup, dtype: Any) -> tuple[boo
             given = x
             if objective.vectorized:
                 named = setup.layout.space is not None
-                given = setup.layout.stacked(setup.x0[None]) if named else jax.tree.map(lambda leaf: leaf[None], x)
+                given = setup.layout.stacked(row[None]) if named else jax.tree.map(lambda leaf: leaf[None], x)
             value = objective.fun(given, *objective.args)
             found = float(returned(value, 1)[0]) if objective.vectorized else number(value)
     except Exception as error:
         if objective.on_error == "raise":
             raise
-        return False, (np.nan, described(error))
-    return isinstance(value, jax.Array), (found, None)
+        return False, (row, (np.nan, described(error)))
+    return isinstance(value, jax.Array), (row, (found, None))
+
+
+def _feasible(objective: Objective, setup: Setup) -> np.ndarray | None:
+    """x0, or the first of the first population that satisfies the constraints."""
+    if not objective.constraints:
+        return setup.x0
+    with precision(setup.layout.dtype):
+        for row in (setup.x0, *np.asarray(first(setup, 0).population, setup.layout.wide)):
+            try:
+                if objective.constraints.violation(setup.layout.solution(row.copy())) == 0:
+                    return row
+            except Exception:
+                if objective.on_error == "raise":
+                    raise
+    return None
 
 
 def scipy_method(fun: Callable, x0: Any, args: Any = (), **options: Any) -> Any:

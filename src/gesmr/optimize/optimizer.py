@@ -56,7 +56,9 @@ class Optimizer:
                 return layout.solutions(self._next(_checks.integer("n", n, 1, most=_checks.MOST)))
             if self._handed_at != self._place():
                 rows = run.rows()
-                if run.pending is not None:
+                if run.pending is None:
+                    run.handed = True
+                else:
                     rows = run.pending.rows[: len(rows)][~run.pending.filled]
                     run.pending.handed[: len(run.pending.filled)] = True
                 self._handed, self._handed_at = layout.solutions(rows), self._place()
@@ -96,16 +98,18 @@ class Optimizer:
                 "xs must be candidates that ask returned and that have not been told yet, got another at position "
                 f"{error.args[0]}; inject takes candidates from elsewhere"
             ) from None
-        pending.take(numbers, values, violations)
-        if pending.filled.all():
-            run.close()
+        run.take(numbers, values, violations)
 
     def inject(self, xs: Any, values: Any = None, violations: Any = None) -> None:
         """Solutions from elsewhere. With their values they take the places of the worst of the generation in progress,
         if they are better; without, `ask` returns them next, and `tell` takes their values. The rates learn nothing
         from them."""
         setup = self._run.setup
-        rows = within_bounds("xs", self._rows(xs), setup.bounds, setup.layout)
+        rows = self._rows(xs)
+        if not np.isfinite(rows).all():
+            bad = int((~np.isfinite(rows)).any(axis=1).sum())
+            raise ValueError(f"xs must be finite, got NaN or infinity in {bad} solutions")
+        rows = within_bounds("xs", rows, setup.bounds, setup.layout)
         if values is None:
             if violations is not None:
                 raise ValueError("violations must come with values")
@@ -137,7 +141,8 @@ class Optimizer:
         given = real_values("violations", violations, n, setup.layout.wide)
         if (given < 0).any():
             raise ValueError(f"violations must be at least 0, got {given.min()}")
-        return internal, np.where(np.isfinite(given), given, np.inf).astype(given.dtype)
+        violations = np.where(np.isfinite(given), given, np.inf).astype(given.dtype)
+        return np.where(violations > 0, np.inf, internal).astype(internal.dtype), violations
 
     def _rows(self, xs: Any) -> np.ndarray:
         """Solutions as rows `f[n, d]`."""

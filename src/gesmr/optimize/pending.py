@@ -3,7 +3,8 @@
 A generation has a slot for every candidate. A slot takes the first value it gets: of the candidate that was proposed
 for it, or of a sibling of that, which has the same parent and the same rate. What is told for a slot that has its
 value, or after its generation, is late: it arrives. Arrivals take the places of the worst candidates of the generation
-in progress, if they are better. Nothing is learned about rates from those places.
+in progress, if they are better. Nothing is learned about rates from those places. What was made before a restart does
+not arrive, or it would end where the run has been: it can be the best so far, and no more.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ import numpy as np
 from .layout import Layout
 
 _REMEMBERED = 10_000  # candidates of earlier generations that may still be told
-LATE = -1  # in the place of a slot
+LATE, GONE = -1, -2  # in the place of a slot: of an earlier generation, of a run before a restart
+
+Valued = tuple[float, float, np.ndarray]  # violation, value and row
 
 
 @dataclass
@@ -23,7 +26,7 @@ class Pending:
     """What is on its way. All of it is in a checkpoint."""
 
     rows: np.ndarray  # f[m, d]  candidates of the slots, then siblings, then those of earlier generations
-    slot: np.ndarray  # i64[m]  which slot each is for, or LATE
+    slot: np.ndarray  # i64[m]  which slot each is for, or LATE, or GONE
     handed: np.ndarray  # bool[m]
     told: np.ndarray  # bool[m]
     values: np.ndarray  # f[n]  of slots, as minimised inside; NaN where there is none
@@ -40,14 +43,18 @@ class Pending:
     _places: dict[bytes, list[int]] | None = field(default=None, repr=False, compare=False)
 
     @classmethod
-    def of(cls, rows: np.ndarray, before: "Pending | None" = None) -> "Pending":
-        """For a generation of these candidates `f[n, d]`, after another."""
+    def of(cls, rows: np.ndarray, before: "Pending | None" = None, *, restarted: bool = False) -> "Pending":
+        """For a generation of these candidates `f[n, d]`, after another, or after a restart."""
         n, nothing = len(rows), np.empty((0, rows.shape[1]), rows.dtype)
-        out = nothing if before is None else before.rows[before.handed & ~before.told][-_REMEMBERED:]
+        out, slots = nothing, np.arange(0)
+        if before is not None:
+            remembered = np.flatnonzero(before.handed & ~before.told)[-_REMEMBERED:]
+            out = before.rows[remembered]
+            slots = np.where(restarted | (before.slot[remembered] == GONE), GONE, LATE)
         flags, values = np.zeros(n + len(out), bool), np.full(n, np.nan, rows.dtype)
         pending = cls(
             rows=np.concatenate([rows, out]),
-            slot=np.r_[np.arange(n), np.full(len(out), LATE)],
+            slot=np.r_[np.arange(n), slots],
             handed=np.r_[np.zeros(n, bool), np.ones(len(out), bool)],
             told=flags,
             values=values,
@@ -68,7 +75,7 @@ class Pending:
 
     def next(self, n: int) -> np.ndarray:
         """The numbers of up to n candidates that have not been handed out, those from elsewhere first."""
-        free = np.flatnonzero(~self.handed & (self.slot != LATE))
+        free = np.flatnonzero(~self.handed & (self.slot >= 0))
         free = free[~self.filled[self.slot[free]]]
         first = (free < len(self.filled)) & self.foreign[self.slot[free]]
         return np.r_[free[first], free[~first]][:n]
@@ -105,19 +112,24 @@ class Pending:
         return list(found)
 
     def _is_late(self, number: int) -> bool:
-        return self.slot[number] == LATE or bool(self.filled[self.slot[number]])
+        return self.slot[number] < 0 or bool(self.filled[self.slot[number]])
 
-    def take(self, numbers: list[int], values: np.ndarray, violations: np.ndarray) -> None:
-        """Values of candidates by their numbers."""
+    def take(self, numbers: list[int], values: np.ndarray, violations: np.ndarray) -> list[Valued]:
+        """Values of candidates by their numbers. Returns those that were made before a restart."""
+        gone: list[Valued] = []
         for number, value, violation in zip(numbers, values, violations, strict=True):
             slot = self.slot[number]
             self.told[number] = True
+            if slot == GONE:
+                gone.append((float(violation), float(_value(value)), self.rows[number].copy()))
+                continue
             if self._is_late(number):
                 self.arrive(self.rows[number : number + 1], values=np.array([value]), violations=np.array([violation]))
                 continue
             self.values[slot], self.violations[slot] = value, violation
             self.filled[slot], self.chosen[slot] = True, number
         self.evaluations += len(numbers)
+        return gone
 
     # candidates from elsewhere
 
@@ -156,7 +168,7 @@ class Pending:
                 values[old], violations[old] = self.arrived_values[new], self.arrived_violations[new]
         return rows, values, violations, judged
 
-    def best(self) -> tuple[float, float, np.ndarray] | None:
+    def best(self) -> Valued | None:
         """Violation, value and row of the best that has a value and is not in a population yet."""
         values = np.r_[self.values[self.filled], self.arrived_values]
         violations = np.r_[self.violations[self.filled], self.arrived_violations]
@@ -171,7 +183,7 @@ def keys(rows: np.ndarray, layout: Layout) -> Iterator[bytes]:
     """What candidates are recognised by: what users get for a row, as a row."""
     if layout.is_vector:
         return ((row + 0.0).tobytes() for row in layout.used(rows))
-    return ((layout.flatten(layout.solution(row)) + 0.0).tobytes() for row in rows)
+    return ((layout.flatten(x) + 0.0).tobytes() for x in layout.solutions(rows))
 
 
 def _value(value: Any) -> Any:

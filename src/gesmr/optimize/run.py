@@ -68,6 +68,7 @@ class Run:
     champion: "Best | None" = None  # of earlier runs, before a restart
     warned: bool = False  # that no value is finite
     pending: Pending | None = None  # candidates between asking and telling, if they come and go one by one
+    handed: bool = False  # whether all of a generation are out, and none has come back
 
     ga: GA = field(init=False)
     marks: dict[str, Any] = field(init=False)  # what counts are compared with
@@ -100,7 +101,7 @@ class Run:
 
     def accept(self, values: Values, evaluations: int, *, ask: bool = True) -> None:
         """Make the step that the values of the candidates allow. `ask` is for a first population: see `valued`."""
-        phase, progress, setup = self.phase, self.progress, self.setup
+        phase, progress, setup, self.handed = self.phase, self.progress, self.setup, False
         with precision(setup.layout.dtype), uninterrupted():
             if isinstance(phase, First):
                 key = phases.key(setup, progress.run)
@@ -122,8 +123,10 @@ class Run:
 
     def out(self) -> Pending:
         """What is on its way in the generation in progress."""
+        rows = self.rows()
         if self.pending is None:
-            self.pending = Pending.of(self.rows())
+            self.pending = Pending.of(rows)
+            self.pending.handed[:] = self.handed
         return self.pending
 
     def more_candidates(self) -> None:
@@ -133,9 +136,18 @@ class Run:
         rows = phases.siblings(self.ga, self.setup, self.progress.run, phase, pending.rounds)
         pending.add_siblings(self.wide(rows))
 
-    def close(self) -> None:
-        """Make the step, now that every slot has its value."""
+    def take(self, numbers: list[int], values: np.ndarray, violations: np.ndarray) -> None:
+        """The values of candidates that are out, and the step if they are the last."""
         pending = self.out()
+        for gone in pending.take(numbers, values, violations):
+            if self.champion is None or gone[:2] < self.champion[:2]:
+                self.champion = Best(*gone)
+        if pending.filled.all():
+            self._close(pending)
+
+    def _close(self, pending: Pending) -> None:
+        """Make the step, now that every slot has its value."""
+        before = self.progress.run
         rows, values, violations, judged = pending.closed()
         self._exchange(rows)
         judgements = None if isinstance(self.phase, First) or judged.all() else judged
@@ -145,7 +157,7 @@ class Run:
             pending.evaluations,
         )
         if (pending.handed & ~pending.told).any() or len(pending.queued):
-            self.pending = Pending.of(self.rows(), pending)
+            self.pending = Pending.of(self.rows(), pending, restarted=self.progress.run > before)
 
     def _exchange(self, rows: np.ndarray) -> None:
         """Put `rows f[n, d]` into the population that is being valued, as it holds them."""
@@ -191,8 +203,13 @@ class Run:
     # looking
 
     def counts(self) -> Counts:
-        """What has been counted so far; another generation costs nothing while the first population has no values."""
-        return self.progress.counts(0 if isinstance(self.phase, First) else self.setup.generation_cost(self.ga))
+        """What has been counted so far; another generation costs nothing while the first population has no values, and
+        what is missing of one that is under way."""
+        now = self.progress.counts(0 if isinstance(self.phase, First) else self.setup.generation_cost(self.ga))
+        if self.pending is None:
+            return now
+        missing = int((~self.pending.filled).sum())
+        return now._replace(nfev=now.nfev + self.pending.evaluations, cost=min(now.cost, missing))
 
     def stop(self) -> dict[str, Any]:
         """Reasons to stop, by name: empty while there are none. Reads the clock."""
