@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,9 @@ class _Variable(ABC):
     def encoded(self, name: str, value: Any) -> np.ndarray:
         """Genes of a value, of the variable's shape; refuses what is none of its values."""
 
-    def plain(self, genes: np.ndarray) -> list[Any]:
-        """What solutions with these genes `f64[n, *shape]` hold: Python values, arrays if there is a shape."""
-        values = self.values(genes)
-        return list(values) if self.shape else values.tolist()
+    def plain(self, numbers: np.ndarray) -> list[Any]:
+        """What solutions hold for numbers `f64[n, *shape]` of it: Python values, arrays if there is a shape."""
+        return list(numbers) if self.shape else numbers.tolist()
 
     def as_dict(self) -> dict[str, Any]:
         """The variable in words for JSON or TOML, of which its type can be made again."""
@@ -129,6 +129,9 @@ class Int(_Variable):
         whole = xp.round(_exp(genes, xp) if self.log else genes)
         return xp.clip(xp.clip(whole, float(self.low), float(self.high)).astype(kind), self.low, self.high)
 
+    def plain(self, numbers: np.ndarray) -> list[Any]:
+        return super().plain(numbers.astype(np.int64))
+
     def encoded(self, name: str, value: Any) -> np.ndarray:
         values = self._number(name, value, "iu", "an integer").astype(np.float64)
         return np.log(values) if self.log else values
@@ -199,9 +202,9 @@ class Choice(_Variable):
         numbers = [self._numbers[type(option), option] for option in given]
         return np.array(numbers, np.float64).reshape(self.shape)
 
-    def plain(self, genes: np.ndarray) -> list[Any]:
-        numbers = self._number_of(genes)
-        return list(self._table[numbers]) if self.shape else [self.options[number] for number in numbers.tolist()]
+    def plain(self, numbers: np.ndarray) -> list[Any]:
+        found = numbers.astype(np.int64)
+        return list(self._table[found]) if self.shape else [self.options[number] for number in found.tolist()]
 
     def _number_of(self, genes: Any, xp: Any = np) -> Any:
         return xp.clip(xp.round(genes), 0, len(self.options) - 1).astype(np.int32)
@@ -299,8 +302,23 @@ class Space:
 
     def decode_all(self, rows: np.ndarray) -> list[dict[str, Any]]:
         """The solutions of rows `f[n, dim]`."""
-        columns = [variable.plain(part) for _, variable, part in self._parts(rows.astype(np.float64))]
-        return [dict(zip(self.names, values, strict=True)) for values in zip(*columns, strict=True)]
+        numbers = np.array(rows, np.float64)
+        log, whole, low, high = self._reading
+        if log.size:
+            numbers[:, log] = _exp(numbers[:, log])
+        if whole.size:
+            numbers[:, whole] = np.round(numbers[:, whole])
+        np.minimum(np.maximum(numbers, low, out=numbers), high, out=numbers)
+        columns = [variable.plain(part) for _, variable, part in self._parts(numbers)]
+        return list(map(dict, map(zip, repeat(self.names), zip(*columns, strict=True))))
+
+    @cached_property
+    def _reading(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """How genes are read: which are logarithms, which are rounded, and the range of what they stand for."""
+        log = self._per_gene([getattr(variable, "log", False) for variable in self.variables])
+        ranges = [(0, len(v.options) - 1) if isinstance(v, Choice) else (v.low, v.high) for v in self.variables]
+        low, high = (self._per_gene([float(side[i]) for side in ranges]) for i in (0, 1))
+        return np.flatnonzero(log), np.flatnonzero(self.integral | self.unordered), low, high
 
     def stacked(self, rows: Any, xp: Any = np) -> dict[str, Any]:
         """Solutions of rows `f[..., dim]` as one, whose arrays have the rows' leading axes. With jax.numpy as `xp` the
