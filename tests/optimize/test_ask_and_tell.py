@@ -497,6 +497,16 @@ def test_the_best_of_all_that_is_known_at_once():
     np.testing.assert_array_equal(up.best.x, xs[1])
 
 
+def test_it_can_be_printed_at_any_time():
+    told = Told(SPACE)
+    assert "Not finished." in repr(told.opt.best)
+    told.tell(told.opt.ask())
+    for found in (told.opt.best, told.opt.result):
+        assert "relu" in repr(found) or "tanh" in repr(found) or "None" in repr(found)
+    odd = gesmr.Optimizer({0: np.zeros(2)}, popsize=3)
+    assert "x: {0: array" in repr(odd.best)
+
+
 def test_what_is_infeasible_has_no_value():
     for direction, worst in (("minimize", np.inf), ("maximize", -np.inf)):
         opt = optimizer(constrained=True, direction=direction)

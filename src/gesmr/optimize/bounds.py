@@ -17,7 +17,7 @@ FARTHEST = 16  # no mutation carries a gene as many ranges away: noise is at mos
 
 
 def resolve(bounds: Any, layout: Layout, unit: Any = 1.0, integral: np.ndarray | None = None) -> Bounds | None:
-    """What a user wrote as `bounds`, with one low, high and unit per variable; None if nothing is bounded.
+    """What a user wrote as `bounds`, with one low, high and unit per variable; None if there is nothing to say.
 
     Accepted: a `Bounds` or a `scipy.optimize.Bounds`, one pair for all variables, a pair for each, a pair of pytrees
     like x0, or a pytree like x0 with a pair for each leaf; None in a pair is an open side. Bounds that the population's
@@ -26,7 +26,7 @@ def resolve(bounds: Any, layout: Layout, unit: Any = 1.0, integral: np.ndarray |
     """
     dim, flatten, dtype, wide = layout.dim, layout.flatten, layout.dtype, layout.wide
     if bounds is None:
-        if np.ndim(unit) == 0:
+        if np.ndim(unit) == 0 and (integral is None or not integral.any()):
             return None
         bounds = Bounds()
     unordered, leaps = (bounds.unordered, bounds.leaps) if isinstance(bounds, Bounds) else (None, None)
@@ -144,16 +144,20 @@ def _trees(bounds: Any, layout: Layout) -> tuple[Any, Any] | None:
         low, high = zip(*pairs, strict=True)
     except (TypeError, ValueError):
         return None
-    shaped = zip((low, high), (-np.inf, np.inf), strict=True)
-    return tuple(
-        np.concatenate(
-            [
-                np.ravel(np.broadcast_to(np.asarray(far if side is None else side, float), shape))
-                for side, shape in zip(sides, layout.shapes, strict=True)
-            ]
-        )
-        for sides, far in shaped
-    )  # type: ignore[return-value]
+    return _leaves(low, -np.inf, layout), _leaves(high, np.inf, layout)
+
+
+def _leaves(sides: tuple, far: float, layout: Layout) -> np.ndarray:
+    """One side of each leaf of x0 as a row `f64[d]`; None is `far`."""
+    given = [far if side is None else side for side in sides]
+    try:
+        leaves = zip(given, layout.shapes, strict=True)
+        return np.concatenate([np.ravel(np.broadcast_to(np.asarray(side, float), shape)) for side, shape in leaves])
+    except (TypeError, ValueError) as error:
+        shown = _checks.show(sides)
+        raise ValueError(
+            f"bounds must have numbers, or shapes like the leaves of x0 they are for, got {shown}"
+        ) from error
 
 
 def _side(name: str, side: Any, dim: int, flatten: Any) -> np.ndarray:

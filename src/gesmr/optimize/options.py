@@ -297,7 +297,8 @@ def _init_std(init_std: Any, layout: Layout) -> np.ndarray:
 def _known_members(init: Any) -> int:
     """How many `init` holds, as far as that can be seen; `_init` complains about what is none."""
     members = init[0] if isinstance(init, tuple) and len(init) == 2 else init
-    return len(members) if isinstance(members, list | tuple | np.ndarray | jax.Array) and np.ndim(members) != 0 else 0
+    is_many = isinstance(members, list | tuple | np.ndarray | jax.Array) and getattr(members, "ndim", 1) > 0
+    return len(members) if is_many else 0
 
 
 def _init(init: Any, layout: Layout, popsize: int, sign: int) -> tuple[np.ndarray | None, np.ndarray | None]:

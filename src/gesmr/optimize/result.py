@@ -12,6 +12,9 @@ class Result(OptimizeResult):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), "plot", "to_dataframe"]
 
+    def __repr__(self) -> str:
+        return repr(OptimizeResult({name: _shown(value) for name, value in self.items()}))
+
     def to_dataframe(self) -> Any:
         """The history as a pandas DataFrame, a row for every generation: `nit`, `nfev`, `fun` (the best value then),
         the geometric mean of the mutation rates, the lowest, the highest and that of the group elite, `diversity`."""
@@ -40,3 +43,11 @@ class Result(OptimizeResult):
         from ..plotting import plot  # noqa: PLC0415
 
         return plot(self, **options)
+
+
+def _shown(value: Any) -> Any:
+    """What scipy can show: not a dictionary without entries, or with names that are not text."""
+    if not isinstance(value, dict):
+        return value
+    plain = value and all(isinstance(name, str) for name in value)
+    return {name: _shown(part) for name, part in value.items()} if plain else str(value)
