@@ -12,7 +12,7 @@ REQUIRES := import sys; sys.exit(sys.version_info < (3, 11) and "gesmr needs Pyt
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 CHOSEN := $(if $(PYTHON),$(VENV)/.python$(shell $(PYTHON) -c '$(VERSION)'))
 
-.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco format clean help
+.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco coco-budgets coco-mixed format clean help
 
 help:
 	@echo "make setup      a virtual environment with everything the other targets need"
@@ -24,6 +24,8 @@ help:
 	@echo "make reproduction-page  docs/reproduction.md from the numbers in results/"
 	@echo "make bench      speed and memory beside evosax, pycma and nevergrad, into benchmarks/README.md"
 	@echo "make coco       COCO's functions beside pycma, scipy and evosax, into docs/benchmarks.md: over an hour of CPU; JOBS=16"
+	@echo "make coco-budgets  population sizes for small budgets, into docs/budgets.md: half an hour of CPU"
+	@echo "make coco-mixed    integers and constraints beside scipy and pycma, into docs: half an hour of CPU"
 	@echo "make format     let ruff rewrite the code"
 	@echo "make clean      remove environments, caches and build products"
 
@@ -83,6 +85,15 @@ bench: $(BENCH_STAMP)
 
 coco: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco.py --jobs $(JOBS) --write docs/benchmarks.md
+
+coco-budgets: $(BENCH_STAMP)
+	$(BENCH_VENV)/bin/python benchmarks/coco_budgets.py --jobs $(JOBS) --write docs/budgets.md
+	$(BENCH_VENV)/bin/python benchmarks/tuning.py --write docs/budgets.md
+
+coco-mixed: $(BENCH_STAMP)
+	$(BENCH_VENV)/bin/python benchmarks/coco_mixint_choice.py --jobs $(JOBS) --write docs/spaces.md
+	$(BENCH_VENV)/bin/python benchmarks/coco_mixint.py --jobs $(JOBS) --write docs/benchmarks.md
+	$(BENCH_VENV)/bin/python benchmarks/coco_constrained.py --jobs $(JOBS) --write docs/benchmarks.md
 
 format: $(DEV)
 	$(BIN)/ruff format .

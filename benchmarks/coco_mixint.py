@@ -8,6 +8,7 @@ Eight of the ten variables are integers, with 2 to 16 values.
 import os
 import sys
 import warnings
+from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # these are read when jax and numpy are imported
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -22,9 +23,10 @@ from scipy.optimize import differential_evolution
 import gesmr
 
 
-def by_minimize(problem: Recorder, seed: int) -> None:
+def by_minimize(problem: Recorder, seed: int, **options: Any) -> None:
     x0, integrality = drawn(problem, np.random.default_rng(seed)), np.arange(DIM) < problem.integers
-    gesmr.minimize(problem, x0, bounds=bounds(problem), integrality=integrality, maxfun=problem.budget, rng=seed)
+    options = {"bounds": bounds(problem), "integrality": integrality, **options}
+    gesmr.minimize(problem, x0, maxfun=problem.budget, rng=seed, **options)
 
 
 def by_differential_evolution(problem: Recorder, seed: int) -> None:

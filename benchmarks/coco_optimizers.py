@@ -23,9 +23,13 @@ Optimizer = Callable[[Objective, int, int, int], Any]
 
 
 def by_minimize(objective: Objective, dim: int, budget: int, seed: int, **options: Any) -> Any:
-    """As a user would call it; x0, of which there must be one, is drawn from the box like the other members."""
+    """As a user would call it; x0, of which there must be one, is drawn from the box like the other members.
+
+    The size of the population is the one it has without a budget: coco_budgets.py is about what it should be with one.
+    """
     x0 = np.random.default_rng(seed).uniform(LOW, HIGH, dim)
-    return gesmr.minimize(objective, x0, **{"bounds": (LOW, HIGH), **options}, maxfun=budget, rng=seed)
+    options = {"bounds": (LOW, HIGH), "popsize": 101, **options}
+    return gesmr.minimize(objective, x0, maxfun=budget, rng=seed, **options)
 
 
 def bipop_cma_es(objective: Objective, dim: int, budget: int, seed: int) -> None:

@@ -21,6 +21,7 @@ class Versus(NamedTuple):
 
 
 MIXINT = Versus("coco-mixint", "bbob-mixint", range(1, 25), tuple(range(1, 11)), 500)
+CHOICE = Versus("coco-mixint-choice", "bbob-mixint", range(1, 25), tuple(range(11, 21)), 500)
 CONSTRAINED = Versus("coco-constrained", "bbob-constrained", range(1, 55), (1, 2, 3, 4, 5), 1000)
 REQUIRED_WINS = 14  # on mixed integers, beside DE
 HALVES = {"1–5": range(1, 6), "6–10": range(6, 11)}
@@ -106,7 +107,23 @@ def constrained_page(runs: Sequence[Run]) -> str:
     return "\n".join(lines)
 
 
-PAGES = {MIXINT: (mixint_page, mixint_verdict), CONSTRAINED: (constrained_page, constrained_verdict)}
+def choice_page(runs: Sequence[Run]) -> str:
+    """Settings of gesmr beside differential evolution."""
+    found, rows = medians(runs, DIM), []
+    for name in [name for name in dict.fromkeys(run.optimizer for run in runs) if name != "DE"]:
+        mean = np.mean([np.log10(max(run.gap, SOLVED)) for run in runs if run.optimizer == name])
+        against = (found["DE"], found["gesmr"])
+        pairs = (f"{len(wins(found[name], other))} : {len(wins(other, found[name]))}" for other in against)
+        rows.append([name, *pairs, f"{mean:.2f}"])
+    headings = ["", "better : worse than DE", "than the default", "mean log₁₀ gap"]
+    return "\n".join([*table(headings, rows), "", software(CHOICE.name)])
+
+
+PAGES = {
+    MIXINT: (mixint_page, mixint_verdict),
+    CONSTRAINED: (constrained_page, constrained_verdict),
+    CHOICE: (choice_page, lambda runs: ("nothing is required of it", True)),
+}
 
 
 def write(path: Path, versus: Versus) -> int:

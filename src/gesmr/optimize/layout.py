@@ -42,6 +42,12 @@ class Layout:
     def is_vector(self) -> bool:
         return self.treedef is None and self.space is None
 
+    @property
+    def is_discrete(self) -> bool:
+        """Whether some variables are integers or choices."""
+        space = self.space
+        return any(self.integral) or (space is not None and bool((space.integral | space.unordered).any()))
+
     @cached_property
     def dim(self) -> int:
         return sum(self._sizes) if self.space is None else self.space.dim

@@ -64,10 +64,13 @@ def _popsize(name: str, value: Any) -> int:
     return _checks.integer(name, value, 2, _checks.MOST)
 
 
-def default_popsize(budget: int | None) -> int:
-    """The paper's 101; fewer for a small budget, so that there are generations to learn from: docs/budgets.md."""
+def default_popsize(budget: int | None, *, discrete: bool = False) -> int:
+    """The paper's 101; fewer for a small budget, so that there are generations to learn from, but not so few where some
+    variables are `discrete`: docs/budgets.md."""
     most = GA().num_children + 1
-    return most if budget is None else max(2, min(max(round(math.sqrt(budget) / 2), _SMALLEST), most, budget))
+    if budget is None:
+        return most
+    return max(2, min(max(round(math.sqrt(budget) * (0.75 if discrete else 0.5)), _SMALLEST), most, budget))
 
 
 def _count(name: str, value: Any, low: int) -> int:
@@ -200,7 +203,8 @@ def check(x0: Any, given: dict[str, Any], limits: Limits = _NO_LIMITS, *, compil
     plain = {name: given.get(name, option.default) for name, option in _PLAIN.items()}
     if plain["popsize"] is None:
         repeats = _PLAIN["repeats"].check("repeats", plain["repeats"])
-        chosen = default_popsize(None if limits.maxfun is None else limits.maxfun // repeats)
+        budget = None if limits.maxfun is None else limits.maxfun // repeats
+        chosen = default_popsize(budget, discrete=layout.is_discrete)
         plain["popsize"] = max(chosen, _known_members(given.get("init")))
     if plain["truncation"] is None:
         plain["truncation"] = _TRUNCATION if controller is None else GA().truncation
