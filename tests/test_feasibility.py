@@ -122,7 +122,7 @@ def tell_more(ga, state, proposal, values, violation=None, judged=None):
 def test_the_elite_is_never_lost_and_ends_where_the_constraint_begins():
     """min x·x with x₀ ≥ 1, from points that all violate it."""
     ga = gesmr.GA(gesmr.GESMR(groups=4), 12, truncation=0.2)
-    population = np.float32(-1 + 0.1 * np.random.default_rng(0).normal(size=(13, 2)))
+    population = -1 + 0.1 * np.random.default_rng(0).normal(size=(13, 2)).astype(np.float32)
     state = ga.init(0, population, np.full(13, INF, np.float32), 1 - population[:, 0])
     worst = 3.0, INF
     for _ in range(60):

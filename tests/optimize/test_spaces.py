@@ -287,7 +287,7 @@ def test_whether_a_choice_changes_and_where_it_goes_are_independent(x64):
         found = children(bounds, rate, "float64", parents).astype(int)
         counts = np.bincount(found[:, 0] * 4 + found[:, 1], minlength=16).reshape(4, 4)
         if rate > 0.5:
-            assert stats.chi2_contingency(counts).pvalue > ERROR
+            assert stats.chi2_contingency(counts)[1] > ERROR
         both = ((found[:, 0] != 0) & (found[:, 1] != 0)).sum()
         assert stats.binomtest(int(both), len(found), (rate * 0.75) ** 2).pvalue > ERROR
 

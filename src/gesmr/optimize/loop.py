@@ -100,10 +100,14 @@ def check_function(run: Run, step: Step, path: str | Path) -> None:
     def differ(a: float, b: float) -> bool:
         """By more than another order of summation could do."""
         size = max(abs(a), abs(b), gained) if np.isfinite([a, b]).all() else 0.0
-        return not abs(a - b) <= np.sqrt(np.finfo(setup.layout.wide).eps) * size
+        return a != b and not abs(a - b) <= np.sqrt(np.finfo(setup.layout.wide).eps) * size
 
-    now = step.value(row)
-    if differ(now, stored) and not differ(now, step.value(row)):
+    def value() -> float:
+        found = step.value(row)
+        return found if np.isfinite(found) else np.inf
+
+    now = value()
+    if differ(now, stored) and not differ(now, value()):
         raise CheckpointError(
             f"{path} is of another run: fun has {setup.sign * now:g} where it had {setup.sign * stored:g}, at the best "
             "solution so far"

@@ -192,6 +192,8 @@ def _decide(
         on_jax = False
     elif objective.jit is None and objective.is_serial and not objective.keyed:
         on_jax, known = _probe(objective, x0, setup, given["dtype"])
+        if known is None and not on_jax:
+            why = "nothing that satisfies its constraints was there to try it with"
     else:
         on_jax = objective.is_serial and objective.jit is not False
     if on_jax:
