@@ -58,9 +58,15 @@ def test_it_is_better_than_random_search_in_20_d():
 
 
 @pytest.fixture
-def page(monkeypatch):
+def load(monkeypatch):
+    """A module of the benchmarks, which find each other in their directory."""
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    return importlib.import_module("coco_page")
+    return importlib.import_module
+
+
+@pytest.fixture
+def page(load):
+    return load("coco_page")
 
 
 def test_the_page_is_made_of_the_results(page):
@@ -102,3 +108,98 @@ def test_wins_need_a_lower_median(page):
          *runs("gesmr", 2, (1e-9,)), *runs("random", 2, (1e-12,))], 20
     )  # fmt: skip
     assert page.wins(found["gesmr"], found["random"]) == [1]  # both have solved the second
+
+
+def test_tables_of_budgets_are_made_of_the_results(load):
+    budgets = load("coco_budgets_page")
+    text = (ROOT / "docs" / "budgets.md").read_text(encoding="utf-8")
+    made = budgets.page(load("coco_summary").read(budgets.NAME))
+    assert made in text, "run `python benchmarks/coco_budgets_page.py --write docs/budgets.md`"
+
+
+@pytest.mark.parametrize(
+    ("name", "in_page"), [("MIXINT", "benchmarks"), ("CONSTRAINED", "benchmarks"), ("CHOICE", "spaces")]
+)
+def test_tables_of_mixed_and_constrained_functions_are_made_of_the_results(load, name, in_page):
+    pages, read = load("coco_versus_page"), load("coco_summary").read
+    versus = getattr(pages, name)
+    made, verdict = (part(read(versus.name)) for part in pages.PAGES[versus])
+    assert made in (ROOT / "docs" / f"{in_page}.md").read_text(encoding="utf-8"), f"tables of {versus.name} are old"
+    assert verdict[1], verdict[0]
+
+
+@pytest.mark.parametrize("maxfun", [2, 8, 9, 100, 361, 500, 2_000, 10_000, 40_000, 10**6])
+def test_the_library_has_the_rule_of_the_page(load, maxfun):
+    asked = gesmr.Optimizer(np.zeros(3), bounds=(-5, 5), maxfun=maxfun, rng=0).ask()
+    assert len(asked) == load("coco_budgets_page").popsize(maxfun) <= maxfun
+
+
+def test_ranks_and_medians_of_budgets_by_hand(load):
+    """Of two instances 9 has the gaps 1 and 4, 13 has 2 and 2, the rule 3 and 1e-12, which is solved."""
+    budgets, Run = load("coco_budgets_page"), load("coco_summary").Run
+    gaps = {"popsize 9": (1.0, 4.0), "popsize 13": (2.0, 2.0), "rule": (3.0, 1e-12)}
+    runs = [Run(name, 2, 5, i, 50, gap) for name, each in gaps.items() for i, gap in enumerate(each, 1)]
+    found = budgets.gaps(runs)
+    assert budgets.ranks(found, 5, 50) == {"popsize 9": 2.0, "popsize 13": 2.0, "rule": 2.0}
+    lower, higher, log = budgets.compared(found["popsize 13", 5, 50], found["popsize 9", 5, 50])
+    assert (lower, higher) == (1, 0)  # the medians are 2 and 2.5
+    assert log == pytest.approx(0.0)  # the geometric means are both 2
+
+
+def test_a_budget_has_what_whole_generations_within_it_found(load):
+    """A run of 100 evaluations notes at 50 what a run of 50 ends with."""
+    pytest.importorskip("cocoex", reason="pip install coco-experiment")
+    budgets = load("coco_budgets")
+
+    def noted(limits):
+        objective = budgets.Passing(8, 3, 1, limits)
+        budgets.by_minimize(objective, 3, 7, popsize=9)
+        return objective.gaps
+
+    assert noted([50, 100])[50] == noted([50])[50] > noted([50, 100])[100]
+    assert noted([5, 50])[5] == np.inf  # the first population is larger
+
+
+def test_the_optimum_of_coco_is_the_lowest_value(load):
+    """Nothing drawn is better, as far as constraints and integers allow."""
+    pytest.importorskip("cocoex", reason="pip install coco-experiment")
+    problems, rng = load("coco_problems"), np.random.default_rng(0)
+    for function in (1, 15, 21):
+        problem = problems.problem_of("bbob-mixint", function, 5, 1)
+        lowest = problems.optimum(problem)
+        drawn = rng.uniform(problem.lower_bounds, problem.upper_bounds, (300, 5)).round()
+        assert lowest < min(map(problem, drawn))
+    problem = problems.problem_of("bbob-constrained", 1, 5, 1)
+    lowest, drawn = problems.optimum(problem), rng.uniform(-5, 5, (300, 5))
+    feasible = [x for x in drawn if (problem.constraint(x) <= 0).all()]
+    assert feasible
+    assert lowest < min(map(problem, feasible))
+
+
+def test_constrained_problems_count_candidates_and_keep_only_what_is_feasible(load):
+    pytest.importorskip("cocoex", reason="pip install coco-experiment")
+    problems = load("coco_problems")
+    problem = problems.problem_of("bbob-constrained", 3, 5, 1)
+    inside, best = problem.initial_solution, problems.optimum(problem)
+    outside = next(x for x in np.random.default_rng(0).uniform(-5, 5, (99, 5)) if (problem.constraint(x) > 0).any())
+    recorder = problems.Constrained(problem, best, budget=2)
+    assert (recorder.constraint(outside) > 0).any()
+    recorder(outside)
+    assert recorder.gap == np.inf
+    recorder.constraint(inside)
+    assert recorder(inside) - best == recorder.gap
+    assert recorder.violation == 0
+    with pytest.raises(problems.Spent):
+        recorder.constraint(inside)
+
+
+def test_recorders_refuse_what_is_no_integer_or_out_of_bounds(load):
+    pytest.importorskip("cocoex", reason="pip install coco-experiment")
+    problems = load("coco_problems")
+    problem = problems.problem_of("bbob-mixint", 1, 5, 1)
+    recorder = problems.Recorder(problem, 0.0, budget=10)
+    x = problem.initial_solution
+    for wrong in (x + 0.5, x + 9 * np.eye(5)[4]):
+        with pytest.raises(ValueError, match=r"integers|outside"):
+            recorder(wrong)
+    assert recorder(x) == recorder.gap
