@@ -30,7 +30,7 @@ def leaping(problem: Recorder, seed: int, share: float) -> None:
 OPTIMIZERS = {
     "DE": by_differential_evolution,
     "gesmr": by_minimize,
-    **{f"leaps {share:g}": partial(leaping, share=share) for share in (0, 0.25, 1)},
+    **{f"leaps {share:g}": partial(leaping, share=share) for share in (0, 0.5, 1)},
     **{f"popsize {size}": partial(by_minimize, popsize=size) for size in (35, 43, 61, 71)},
 }
 

@@ -8,11 +8,11 @@ import numpy as np
 from jax.core import Tracer
 
 from .. import _checks
-from ..bounds import Bounds
+from ..bounds import Bounds, check_unordered
 from ..controllers import Clip, Controller
 from .layout import Layout, check_whole_numbers
 
-_LEAPS = 0.5  # of all discrete variables of a child, on average, whatever its rate: docs/spaces.md
+_LEAPS = 0.25  # of all discrete variables of a child, on average, whatever its rate: docs/spaces.md
 FARTHEST = 16  # no mutation carries a gene as many ranges away: noise is at most 6.67 from zero
 
 
@@ -52,7 +52,11 @@ def resolve(bounds: Any, layout: Layout, unit: Any = 1.0, integral: np.ndarray |
     low_inside, high_inside = (side.astype(wide, copy=False) for side in _inward(low, high, dtype))
     _check_sizes(low, high, np.dtype(wide))
     unit = np.broadcast_to(np.asarray(unit, wide), (dim,))
-    leaps = None if leaps is None else np.broadcast_to(np.asarray(leaps, wide), (dim,))
+    if leaps is not None:
+        leaps = _side("leaps", leaps, dim, flatten).astype(wide)
+        _checks.real("leaps of bounds", leaps, 0.0, 1.0, open_low=False)
+    if unordered is not None:
+        unordered = _unordered(unordered, low, high)
     return Bounds(low_inside, high_inside, handling, unit, leaps, unordered)
 
 
@@ -80,6 +84,19 @@ def _cells(low: np.ndarray, high: np.ndarray, integral: np.ndarray, layout: Layo
         np.where(integral & np.isfinite(s), i.astype(float), s) for s, i in zip((low, high), inner, strict=True)
     )
     return low, high
+
+
+def _unordered(given: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Which variables number options, `bool[d]`; they must have a range."""
+    flags = check_unordered(given)
+    if flags.shape not in ((), low.shape):
+        raise ValueError(
+            f"unordered of bounds must be one truth value or {low.size} of them, got {_checks.show(given)}"
+        )
+    flags = np.broadcast_to(flags, low.shape)
+    if (flags & ~np.isfinite(high - low)).any():
+        raise ValueError("bounds must be finite on both sides where unordered says that a variable numbers options")
+    return flags
 
 
 def _check_sizes(low: np.ndarray, high: np.ndarray, dtype: np.dtype) -> None:

@@ -33,12 +33,16 @@ class JSONLines:
             for nit, numbers in enumerate(zip(*columns, strict=True), first):
                 line = {"nit": nit, **dict(zip(_NAMES, map(_plain, numbers), strict=True))}
                 if self._with_x and nit == intermediate_result.nit:
-                    line["x"] = jax.tree.map(_plain, intermediate_result.x, is_leaf=lambda leaf: leaf is None)
+                    line["x"] = _plain(intermediate_result.x)
                 file.write(json.dumps(line) + "\n")
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold; it has no infinity."""
+    """What JSON can hold; it has no infinity. Dictionaries keep their order."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         value = np.asarray(value).tolist()
+    if not isinstance(value, str | bool | int | float | None):  # another pytree
+        return jax.tree.map(_plain, jax.tree.leaves(value)) if not isinstance(value, list) else value
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -70,7 +70,8 @@ def default_popsize(budget: int | None, *, discrete: bool = False) -> int:
     most = GA().num_children + 1
     if budget is None:
         return most
-    return max(2, min(max(round(math.sqrt(budget) * (0.75 if discrete else 0.5)), _SMALLEST), most, budget))
+    chosen = round(math.sqrt(min(budget, most**4)) * (0.75 if discrete else 0.5))
+    return max(2, min(max(chosen, _SMALLEST), most, budget))
 
 
 def _count(name: str, value: Any, low: int) -> int:
@@ -247,7 +248,9 @@ def _where(
         return layout, row, bounds, std
     for name in ("bounds", "init_std", "integrality"):
         if given.get(name) is not None:
-            raise ValueError(f"{name} must not be given beside a Space, whose variables say it, got {given[name]!r}")
+            raise ValueError(
+                f"{name} must not be given beside a Space, whose variables say it, got {_checks.show(given[name])}"
+            )
     space = layout.space
     row = layout.row(np.random.default_rng(seed).uniform(space.low, space.high))
     of_genes = Bounds(space.low, space.high, leaps=leaps_of(space.discrete), unordered=space.unordered)
@@ -260,7 +263,7 @@ def _integral(integrality: Any, layout: Layout) -> np.ndarray:
     try:
         flags = np.asarray(integrality)
         if flags.dtype == object or flags.shape not in ((), (1,), (layout.dim,)):
-            flags = layout.flatten(jax.tree.map(lambda leaf: np.asarray(leaf, float), integrality))
+            flags = layout.flatten(integrality)
         if not np.isin(flags, (0, 1)).all():
             raise ValueError
     except (TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from ..bounds import Bounds
 from ..devices import REPLICATED, Shards
 from ..diversity import diversity
 from ..ga import GA, Proposal, State
-from ..generation import Rates, Values, learn, rates_in_use
+from ..generation import Values, learn, rates_in_use
 from . import exact
 from .layout import precision
 from .options import Setup
@@ -57,7 +57,7 @@ class Told(NamedTuple):
     before: Before | First | None  # a first population, valued; None if generations were compiled
     state: State  # after it, population included
     proposal: Proposal  # the next population
-    rates: Rates  # of its children
+    rates: Array  # of its children: `Rates` as f[4]
 
 
 class Ran(NamedTuple):
@@ -114,14 +114,15 @@ def valued(ga: GA, setup: Setup, key: noise.Key, first: First, *, ask: bool) -> 
     parents = nothing if setup.reevaluate == "parents" else None
     elite = None if setup.reevaluate == "none" else np.zeros((), fitness.dtype)
     values = Values(nothing, parents, elite, None if violations is None else nothing)  # type: ignore[arg-type]
-    _, proposal, rates, _, _ = _advance(ga, population, Before(state, proposal, values, np.int32(1)), True)
+    _, proposal, rates, _ = _advance(ga, population, Before(state, proposal, values, np.int32(1)), True)
     return Told(first, state._replace(population=population), proposal, rates)
 
 
 def told(ga: GA, population: Array, before: Before) -> tuple[Told, int, Seen]:
     """After a generation has its values; also the evaluations behind the elite's, and what is to be seen."""
-    state, proposal, rates, count, seen = _advance(ga, population, before, False)
-    return Told(before, state._replace(population=population), proposal, rates), int(count), Seen(*map(float, seen))
+    state, proposal, rates, numbers = _advance(ga, population, before, False)
+    count, *seen = np.asarray(numbers).tolist()
+    return Told(before, state._replace(population=population), proposal, rates), int(count), Seen(*seen)
 
 
 def asked(ga: GA, state: State) -> Told:
@@ -187,8 +188,9 @@ def _first_state(ga: GA, key: Any, fitness: Any, violations: Any, num_genes: int
 
 
 @exact.jit
-def _advance(ga: GA, population: Array, before: Before, first: Any) -> tuple[State, Proposal, Rates, Array, Seen]:
-    """A generation: learn from the values, then select and mutate. Populations go in and out apart from the rest.
+def _advance(ga: GA, population: Array, before: Before, first: Any) -> tuple[State, Proposal, Array, Array]:
+    """A generation: learn from the values, then select and mutate. Populations go in and out apart from the rest; what
+    the host looks at comes in two pieces, the `Rates`, and the elite's count before what is `Seen`.
 
     If it is the `first`, there is nothing to learn yet: one program, because compiling two takes twice as long.
     """
@@ -196,8 +198,8 @@ def _advance(ga: GA, population: Array, before: Before, first: Any) -> tuple[Sta
     learned, count = learn(ga, state, proposal, values, elite_count)
     state = jax.tree.map(lambda old, new: jnp.where(first, old, new), state, learned)._replace(population=population)
     best = state.best_fitness if values.elite is None else state.fitness[0]
-    seen = seen_of(ga, state, best)
-    return state._replace(population=None), ga.ask(state), rates_in_use(ga, state), count, seen
+    numbers = jnp.stack([jnp.asarray(count, best.dtype), *seen_of(ga, state, best)])
+    return state._replace(population=None), ga.ask(state), _stacked_rates(ga, state), numbers
 
 
 def seen_of(ga: GA, state: State, best: Array, shards: Shards | None = None) -> Seen:
@@ -217,5 +219,9 @@ def _siblings(ga: GA, state: State, proposal: Proposal, number: Array) -> Array:
 
 
 @exact.jit
-def _propose(ga: GA, state: State) -> tuple[Proposal, Rates]:
-    return ga.ask(state), rates_in_use(ga, state)
+def _propose(ga: GA, state: State) -> tuple[Proposal, Array]:
+    return ga.ask(state), _stacked_rates(ga, state)
+
+
+def _stacked_rates(ga: GA, state: State) -> Array:
+    return jnp.stack(rates_in_use(ga, state))

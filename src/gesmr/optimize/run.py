@@ -116,7 +116,7 @@ class Run:
                 before = Before(*made, values, np.int32(progress.elite_count))
                 self.phase, progress.elite_count, seen = phases.told(self.ga, phase.proposal.population, before)
                 progress.take(self.counts().after(seen, evaluations, self.limits.tolerance))
-                self.record.add(setup.sign * seen.best, progress.nfev, phase.rates, seen.diversity)
+                self.record.add(setup.sign * seen.best, progress.nfev, Rates(*np.asarray(phase.rates)), seen.diversity)
         self.look_around()
 
     # candidates that come and go one by one
