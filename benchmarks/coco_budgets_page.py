@@ -58,6 +58,16 @@ def by_size(found: Found) -> list[str]:
     return table(["d", "budget", *map(str, SIZES), "the rule's size", "its rank"], rows, 2)
 
 
+def by_budget(found: Found) -> list[str]:
+    """The same, the mean over dimensions, of the sizes that ran in all of them."""
+    names, rows = [*(f"popsize {size}" for size in SIZES[1:]), "rule"], []
+    for budget in BUDGETS:
+        cells = [ranks(found, dim, budget) for dim in DIMS]
+        means = [float(np.mean([cell[name] for cell in cells])) for name in names]
+        rows.append([f"{budget}·d", *bold_best(means, lambda value: f"{value:.2f}")])
+    return table(["budget", *map(str, SIZES[1:]), "the rule"], rows)
+
+
 def compared(first: Gaps, second: Gaps) -> tuple[int, int, float]:
     """Functions with the lower and with the higher median, and how much lower the gap is in the geometric mean."""
     pairs = [(np.median(first[function]), np.median(second[function])) for function in first]
@@ -117,7 +127,7 @@ def verdict(found: Found) -> str:
 def page(runs: Sequence[Run]) -> str:
     odd, even = (gaps(run for run in runs if run.function % 2 == left) for left in (1, 0))
     lines = [
-        verdict(even), "",
+        verdict(even), "", *by_budget(even), "",
         "### The odd functions, on which it was chosen", "",
         "Mean rank, 1 to 9, of best value − optimum among all sizes and the rule; the best size in bold. A size larger "
         "than the budget has none.", "", *by_size(odd), "",
