@@ -81,7 +81,8 @@ reproduction-page: $(LAB)
 bench: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/against_evosax.py --write benchmarks/README.md; evosax=$$?; \
 	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md; optimizer=$$?; \
-	$(BENCH_VENV)/bin/python benchmarks/workers.py --write benchmarks/README.md && exit $$((evosax + optimizer))
+	$(BENCH_VENV)/bin/python benchmarks/mixed_spaces.py --write benchmarks/README.md; mixed=$$?; \
+	$(BENCH_VENV)/bin/python benchmarks/workers.py --write benchmarks/README.md && exit $$((evosax + optimizer + mixed))
 
 coco: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco.py --jobs $(JOBS) --write docs/benchmarks.md
