@@ -87,7 +87,13 @@ def rate_range(low: Any, high: Any) -> None:
 
 
 def ordered(low: Any, high: Any) -> None:
-    if not isinstance(low, Tracer) and not isinstance(high, Tracer) and np.any(np.asarray(low) > np.asarray(high)):
+    if isinstance(low, Tracer) or isinstance(high, Tracer):
+        return
+    try:
+        wrong = np.any(np.asarray(low) > np.asarray(high))
+    except ValueError as error:
+        raise ValueError(f"low and high must fit, got shapes {np.shape(low)} and {np.shape(high)}") from error
+    if wrong:
         raise ValueError(f"low must be at most high, got low={low} and high={high}")
 
 

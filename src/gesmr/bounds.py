@@ -89,16 +89,28 @@ class Bounds:
 
 
 def check_numbers(bounds: Bounds) -> None:
-    """Refuse bounds for rows whose sides and unit are not numbers; sides may be infinite. Tracers pass."""
-    for name in ("low", "high", "unit"):
+    """Refuse bounds for rows whose sides, unit and leaps are not numbers; sides may be infinite. Tracers pass."""
+    if bounds.unordered is not None:
+        check_unordered(bounds.unordered)
+    for name in ("low", "high", "unit", "leaps"):
         given = getattr(bounds, name)
-        if isinstance(given, Tracer):
+        if isinstance(given, Tracer) or (name == "leaps" and given is None):
             continue
         numbers = _checks.array(f"{name} of bounds", given, "a number or one per variable")
         real = numbers.dtype.kind in "iu" or jnp.issubdtype(numbers.dtype, jnp.floating)
         if not real or np.isnan(numbers).any():
             shown = _checks.show(given)
             raise TypeError(f"{name} of bounds must be a number or one per variable, and not NaN, got {shown}")
+
+
+def check_unordered(given: Any) -> Any:
+    """Truth values as they are, if they are such. Tracers pass."""
+    if isinstance(given, Tracer):
+        return given
+    flags = _checks.array("unordered of bounds", given, "True or False, or one of them per variable")
+    if flags.dtype != bool:
+        raise TypeError(f"unordered of bounds must be True or False, or one per variable, got {_checks.show(given)}")
+    return flags
 
 
 def _reflect(x: Array, low: Array, high: Array) -> Array:

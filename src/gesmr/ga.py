@@ -157,7 +157,7 @@ class GA:
             parent_fitness, _ = feasibility.cleaned(checked.astype(state.fitness.dtype), before)
         parent_value, value = feasibility.comparable(parent_fitness, before, fitness, violation)
         if judged is not None:
-            parent_value = jnp.where(judged, parent_value, jnp.inf)
+            parent_value = jnp.where(_check_judged(judged, self.num_children), parent_value, jnp.inf)
         feedback = Feedback(proposal.elite, proposal.parents, proposal.rates, parent_value, value)
         key = noise.fold_in(state.key, _CONTROLLER, state.generation)
         return State(
@@ -231,6 +231,15 @@ def _check_values(fitness: Any, violation: Any, n: int, dtype: Any = None) -> tu
     fitness = _check_fitness(fitness, n)
     violation = None if violation is None else _check_fitness(violation, n, "violation")
     return feasibility.cleaned(fitness if dtype is None else fitness.astype(dtype), violation)
+
+
+def _check_judged(judged: Any, n: int) -> Any:
+    accepted = f"{n} truth values, one per candidate"
+    if not isinstance(judged, _ARRAYS):
+        judged = _checks.array("judged", judged, accepted)
+    if judged.shape != (n,) or judged.dtype != bool:
+        raise ValueError(f"judged must be {accepted}, got {_checks.described(judged)}")
+    return judged
 
 
 def _check_fitness(fitness: Any, n: int, name: str = "fitness") -> Array:

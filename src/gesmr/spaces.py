@@ -343,7 +343,7 @@ class Space:
         """The space that a .toml or .json file describes as `from_dict` has it."""
         path = _checks.file("path", path)
         if path.suffix not in (".toml", ".json"):
-            raise ValueError(f"the file of a space must end in .toml or .json, got {str(path)!r}")
+            raise ValueError(f"the file of a space must end in .toml or .json, got {_checks.show(str(path))}")
         text = path.read_bytes()
         try:
             whole = text.decode()
@@ -421,7 +421,8 @@ def _shape(given: Any) -> tuple[int, ...]:
 
 def _plain(value: Any) -> Any:
     """A number of NumPy's or JAX's as Python's."""
-    return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
+    is_number = hasattr(value, "item") and getattr(value, "shape", None) == () and not _checks.is_key(value)
+    return value.item() if is_number else value
 
 
 def _exp(genes: Any, xp: Any = np) -> Any:

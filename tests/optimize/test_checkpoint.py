@@ -20,8 +20,8 @@ import pytest
 
 import gesmr
 from gesmr.optimize import archive
-from gesmr.optimize.checkpoint import written
 from gesmr.optimize.options import check
+from gesmr.optimize.stored_setup import written
 from helpers.optimizing import (
     SMALL,
     TREE,
