@@ -8,12 +8,12 @@ from . import storage
 from .bounds import Bounds
 from .devices import Shards
 
-_MOST = 256  # variables that are looked at, evenly spaced: enough to see it, and cheap for millions
+_ALL, _SOME = 128, 64  # up to so many variables all are looked at, of more so many: enough to see it, and cheap
 
 
 def diversity(population: Array, bounds: Bounds | None, shards: Shards | None = None) -> Array:
     """The root mean square distance of members `f[N+1, d]` from their mean, per variable and in units of it: its range
-    if it has one. `f[]`, from at most 256 variables. Within a program of many devices, each holds some genes.
+    if it has one. `f[]`, from all variables or 64 of many. Within a program of many devices, each holds some genes.
     """
     sample = _Sample(population.shape[1], shards)
     members = sample(storage.wide(storage.packed(population)))
@@ -30,7 +30,7 @@ class _Sample:
     def __init__(self, columns: int, shards: Shards | None):
         self._shards, self._columns = shards, columns
         total = columns if shards is None else shards.num_genes
-        self._genes = np.arange(total) if total <= _MOST else np.linspace(0, total - 1, _MOST).astype(np.int32)
+        self._genes = np.arange(total) if total <= _ALL else np.linspace(0, total - 1, _SOME).astype(np.int32)
 
     def __call__(self, x: Array) -> Array:
         if self._shards is None:
