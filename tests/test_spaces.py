@@ -119,7 +119,9 @@ def test_options_keep_their_type():
     assert len({Choice(True), Choice(1), Choice(1.0), Choice(True)}) == 3
     assert Space(c=Choice(1)) != Space(c=Choice(True))
     restored = Space.from_dict(json.loads(json.dumps(space.as_dict())))
-    assert [type(option) for option in restored.variables[0].options] == [bool, int, float, str, type(None)]
+    [choice] = restored.variables
+    assert isinstance(choice, Choice)
+    assert [type(option) for option in choice.options] == [bool, int, float, str, type(None)]
 
 
 def test_spaces_are_values():
@@ -127,7 +129,7 @@ def test_spaces_are_values():
     assert Space(a=Int(0, 1), b=Int(0, 2)) != Space(b=Int(0, 2), a=Int(0, 1))  # genes have another order
     assert Float(0, 1) == Float(0.0, 1.0)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        SPACE.names = ()
+        SPACE.names = ()  # type: ignore[misc]
     with pytest.raises(ValueError, match="read-only"):
         SPACE.low[0] = 3
 

@@ -24,7 +24,7 @@ def values(
 ) -> tuple[PlainValues, np.ndarray]:
     """What evaluates, and the values of candidates."""
     by = PlainValues(Objective(fun, args, workers=workers, **options), layout.of(rows[0])[0])
-    return by, by(rows)
+    return by, by(rows)[0]
 
 
 def minimize(fun: Any = sphere, x0: Any = (1.0, 2.0, 3.0), **options: Any) -> Any:

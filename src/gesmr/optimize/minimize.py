@@ -140,7 +140,7 @@ def minimize(
     layout, _ = layout_of(x0, dtype)
     kept_by = Constraints(constraints, is_vector=layout.is_vector, dim=layout.dim, eq_tol=eq_tol)
     options["constrained"] = bool(kept_by)
-    objective = Objective(fun, kept_by, args, vectorized, workers, batch_size, on_error, jit, keyed)
+    objective = Objective(fun, args, vectorized, workers, batch_size, on_error, jit, keyed, kept_by)
     if chunk is not None:
         _checks.integer("chunk", chunk, 1, most=LONGEST_CHUNK)
     kept = as_checkpoint(checkpoint)

@@ -83,7 +83,6 @@ class Objective:
     """A function and what was said about it, checked."""
 
     fun: Callable
-    constraints: Constraints
     args: Any = ()  # a tuple, once checked
     vectorized: bool = False
     workers: Any = None
@@ -91,6 +90,7 @@ class Objective:
     on_error: str = "raise"
     jit: bool | None = None
     keyed: bool = False
+    constraints: Constraints = field(default_factory=lambda: Constraints((), is_vector=True, dim=1))  # none
 
     def __post_init__(self):
         _checks.function("fun", self.fun)

@@ -64,12 +64,14 @@ def population_of(arrays: Arrays, setup: Setup, members: int) -> np.ndarray:
     narrow = setup.layout.dtype == "bfloat16"
     stored = arrays.get("population", (members, setup.layout.dim), np.uint16 if narrow else setup.layout.dtype)
     rows = stored.view(jnp.bfloat16) if narrow else stored
-    wide = rows.astype(setup.layout.wide, copy=False)
-    bounds = setup.bounds
-    inside = np.isfinite(wide) if bounds is None else (bounds.low <= wide) & (wide <= bounds.high) & np.isfinite(wide)
-    if not inside.all():
+    if not _are_inside(rows.astype(setup.layout.wide, copy=False), setup):
         raise CheckpointError("a checkpoint must hold a population that is finite and within its bounds, got another")
     return rows
+
+
+def _are_inside(rows: np.ndarray, setup: Setup) -> bool:
+    bounds, finite = setup.bounds, np.isfinite(rows)
+    return bool((finite if bounds is None else finite & (bounds.low <= rows) & (rows <= bounds.high)).all())
 
 
 def state_arrays(state: State) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def before_of(ga: GA, key: Key, arrays: Arrays, setup: Setup) -> Before:
 
 
 def pending_of(counts: dict[str, Any], arrays: Arrays, setup: Setup, phase: Any) -> Pending:
-    """Candidates that are out. Numbers of slots and of candidates must be such."""
+    """Candidates that are out. They must be such as could be, and fit each other."""
     slots = int((~phase.known).sum()) if isinstance(phase, First) else len(phase.state.fitness) - 1
     sizes = {"n": slots} | {size: arrays.length(f"pending.{name}") for size, name in _SIZES.items()}
     found = {}
@@ -149,8 +151,23 @@ def pending_of(counts: dict[str, Any], arrays: Arrays, setup: Setup, phase: Any)
         shape = (sizes[size], setup.layout.dim) if is_rows else (sizes[size],)
         found[name] = arrays.get(f"pending.{name}", shape, setup.layout.wide if kind == "f" else kind).copy()
     whole = all(type(counts[name]) is int and counts[name] >= 0 for name in PENDING_COUNTS)
-    slot, chosen = found["slot"], found["chosen"]
-    known = (slot >= GONE) & (slot < slots)
-    if not whole or not known.all() or not ((chosen >= 0) & (chosen < sizes["m"])).all() or sizes["m"] < slots:
-        raise CheckpointError("a checkpoint must hold candidates of slots that exist, got others")
-    return Pending(**found, **{name: counts[name] for name in PENDING_COUNTS})
+    pending = Pending(**found, **{name: counts[name] for name in PENDING_COUNTS})
+    inside = all(_are_inside(rows, setup) for rows in (pending.rows, pending.arrived, pending.queued))
+    if not whole or not inside or not _fit(pending, np.arange(slots)):
+        raise CheckpointError("a checkpoint must hold candidates that can be out, of slots that exist, got others")
+    return pending
+
+
+def _fit(pending: Pending, slots: np.ndarray) -> bool:
+    """Whether every slot has its candidates, those that have values have been told, and some have none."""
+    slot, chosen, filled = pending.slot, pending.chosen, pending.filled
+    if not np.array_equal(slot[: len(slots)], slots) or not ((slot >= GONE) & (slot < len(slots))).all():
+        return False
+    if filled.all() or not ((chosen >= 0) & (chosen < len(slot))).all():
+        return False
+    is_due = (slot >= 0) & ~filled[np.maximum(slot, 0)]
+    return (
+        np.array_equal(slot[chosen], slots)
+        and bool(pending.told[chosen[filled]].all())
+        and not (is_due & pending.told).any()
+    )
