@@ -1,6 +1,7 @@
 """Calls that make no sense end in TypeError or ValueError (or, for files, OSError), whatever they are (hypothesis)."""
 
 import inspect
+import json
 import math
 import re
 import resource
@@ -19,6 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import LinearConstraint, NonlinearConstraint  # noqa: F401  in texts
 
 import gesmr
 from gesmr.problems import control, datasets, functions, gym, images, networks
@@ -58,6 +60,9 @@ JUNK = st.one_of(
             gesmr.GESMR(groups=3),
             gesmr.Bounds(0, 1),
             gesmr.Bounds("a", None),
+            gesmr.Space(a=gesmr.Int(0, 3), b=gesmr.Choice("x", None)),
+            gesmr.Float(0, 1),
+            {"type": "ineq", "fun": fun},
             np.zeros((0, 2)),
             np.zeros((2, 2)),
             np.zeros(2, complex),
@@ -78,9 +83,10 @@ JUNK = st.one_of(
     ),
 )
 SETUP = ("bounds", "popsize", "controller", "truncation", "rng", "seed", "init", "init_std", "direction", "dtype",
-         "restarts", "restart_popsize", "maxiter", "maxfun", "maxtime", "target", "patience")  # fmt: skip
+         "restarts", "restart_popsize", "integrality", "constrained", "maxiter", "maxfun", "maxtime", "target",
+         "patience", "tol", "ftol", "xtol")  # fmt: skip
 MORE = ("args", "callback", "workers", "vectorized", "checkpoint", "resume", "batch_size", "jit", "keyed", "chunk",
-        "on_error", "repeats", "reevaluate", "nonsense")  # fmt: skip
+        "on_error", "repeats", "reevaluate", "constraints", "eq_tol", "devices", "nonsense")  # fmt: skip
 
 
 def options(names):
@@ -106,6 +112,13 @@ def is_crew(workers):
         return False
 
 
+def is_empty(given):
+    try:
+        return len(given) == 0
+    except TypeError:
+        return False
+
+
 class Malformed:
     """The properties, run with few examples every day and with ten thousand by `make test-all`."""
 
@@ -123,6 +136,8 @@ class Malformed:
     def tell(self, xs, values, right):
         candidates = np.array(OPTIMIZER.ask())
         before = OPTIMIZER.result
+        if not right and is_empty(xs) and is_empty(values):
+            return  # nothing is told
         with pytest.raises((TypeError, ValueError)) as error:
             OPTIMIZER.tell(candidates if right else xs, values)
         assert str(error.value)
@@ -218,6 +233,10 @@ _JUNK = r"""
     jax.devices()[0] np.random.default_rng(0) np.random.RandomState(0) Path("a") Path("/")
     gesmr gesmr.GESMR gesmr.GESMR() gesmr.GESMR(groups=9) gesmr.UCB(2) gesmr.GA() gesmr.Checkpoint("kept") gesmr.Pool
     gesmr.Bounds(0,1) gesmr.Bounds("a",None) gesmr.Bounds(2,1) gesmr.Bounds(Hostile(),[[1],[]])
+    gesmr.Space(a=gesmr.Int(0,3)) gesmr.Space(a=gesmr.Choice("x",None)) gesmr.Space gesmr.Float(0,1) gesmr.Choice(1,2)
+    {"type":"ineq","fun":raising} {"type":"eq","fun":len} {"type":"le"} [{"type":"ineq","fun":lambda*a:"a"}]
+    LinearConstraint([[1.0,1.0]],0,1) LinearConstraint(np.zeros((1,3))) NonlinearConstraint(lambda*a:a,0,[1,2,3])
+    {"x":1.0,"n":3} [{"x":1.0,"n":3}] {"x":{"type":"float","low":0,"high":1}} {"x":{"type":"int"}}
     gesmr.State(*[None]*5) gesmr.Proposal(*[None]*4) gesmr.noise.Key(1,2) gesmr.noise.Key("a",None)
 """
 JUNK_TEXTS = _JUNK.split()
@@ -273,9 +292,11 @@ def names_of(target):
     return [p.name for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)] + list(target.others)
 
 
-LIMITS = ("maxiter", "maxfun", "maxtime", "target", "patience")
+LIMITS = ("maxiter", "maxfun", "maxtime", "target", "patience", "ftol", "xtol")
 SHORT = {"popsize": 5, "maxiter": 1, "maxfun": 9, "maxtime": 5.0, "rng": 0}
 BOX = [(-5.0, 5.0), (-5.0, 5.0)]
+SPACE = gesmr.Space(x=gesmr.Float(0, 1, log=False), n=gesmr.Int(1, 9, log=True), kind=gesmr.Choice("a", None, 3))
+INSIDE = [{"type": "ineq", "fun": lambda x: 9 - np.sum(np.square(x))}, LinearConstraint(np.eye(2), -4, 4)]
 SMALL_GA = gesmr.GA(gesmr.GESMR(groups=2), 4)
 SMALL_POPULATION = np.zeros((5, 2), np.float32)
 
@@ -296,18 +317,6 @@ def is_optimizer(result, given, replaced):
     return all(np.isfinite(np.asarray(leaf, float)).all() for leaf in jax.tree.leaves(list(result.ask())))
 
 
-def told(xs=None, values=None):
-    opt = gesmr.Optimizer(np.zeros(2), **SHORT)
-    opt.tell(opt.ask() if xs is None else xs, values)
-    return opt
-
-
-def returning(value, vectorized=False, on_error="raise", workers=None):
-    """A run of a function that returns it."""
-    how = {"vectorized": vectorized, "on_error": on_error, "workers": workers}
-    return gesmr.minimize(lambda *_: value, np.zeros(2), **SHORT, **how)
-
-
 def with_names_of(function):
     """A decorator: what it makes has another's signature, where arguments are looked up."""
 
@@ -316,6 +325,51 @@ def with_names_of(function):
         return wrapper
 
     return named
+
+
+def is_in_space(result, given, replaced):
+    """Whether it is a solution of it, which is refused otherwise."""
+    return not isinstance(given["x0"], gesmr.Space) or given["x0"].encode(result.x).size > 0
+
+
+def told(xs=None, values=None, violations=None, constrained=True):
+    opt = gesmr.Optimizer(np.zeros(2), **SHORT, constrained=constrained)
+    opt.tell(opt.ask() if xs is None else xs, values, violations)
+    return opt
+
+
+def injected(xs, values=None, violations=None, n=1):
+    opt = gesmr.Optimizer(np.zeros(2), **SHORT)
+    opt.inject(xs, values, violations)
+    opt.ask(n)
+    assert np.isfinite(opt.best.x).all()
+    return opt
+
+
+def of_space(x, *_):
+    return x["x"] + x["n"] + (x["kind"] == "a")
+
+
+@with_names_of(gesmr.Bounds)
+def in_bounds(**given):
+    gesmr.GA(bounds=gesmr.Bounds(**given))
+    bounds = gesmr.Bounds(**{"low": -5.0, "high": 5.0, **given})
+    return gesmr.Optimizer(np.full(2, 0.5), bounds=bounds, **SHORT)
+
+
+def space_file():
+    Path("space.json").write_text(json.dumps(SPACE.as_dict()))
+    return "space.json"
+
+
+def choice(options, shape):
+    return gesmr.Choice(options, "another", shape=shape)
+
+
+def returning(value, vectorized=False, on_error="raise", workers=None):
+    """A run of a function that returns it."""
+    how = {"vectorized": vectorized, "on_error": on_error, "workers": workers}
+    return gesmr.minimize(lambda *_: value, np.zeros(2), **SHORT, **how)
 
 
 @with_names_of(gesmr.minimize)
@@ -352,11 +406,21 @@ def targets():
         "minimize, devices": Target(40, gesmr.minimize, lambda: start(fun=jax_squared, devices=1), is_found),
         "minimize, returning": Target(150, returning, lambda: {"value": 1.0}, is_found),
         "minimize, again": Target(60, again, lambda: start(checkpoint="run", resume=True), is_found),
+        "minimize, space": Target(
+            120,
+            gesmr.minimize,
+            lambda: {"fun": of_space, "x0": SPACE, "init": [SPACE.decode(SPACE.low)], **SHORT},
+            is_in_space,
+        ),
+        "minimize, constraints": Target(
+            120, gesmr.minimize, lambda: start(constraints=INSIDE, integrality=[1, 0], eq_tol=0.1), is_found
+        ),
         "scipy_method": Target(
             80, gesmr.scipy_method, start, is_found, (*LIMITS, "maxfev", "constraints", "jac", "tol")
         ),
         "Optimizer": Target(230, gesmr.Optimizer, lambda: {"x0": np.zeros(2), "bounds": BOX, **SHORT}, is_optimizer),
-        "Optimizer.tell": Target(120, told, lambda: {"values": np.zeros(5)}, is_optimizer),
+        "Optimizer.tell": Target(150, told, lambda: {"values": np.zeros(5), "violations": np.zeros(5)}, is_optimizer),
+        "Optimizer.inject": Target(100, injected, lambda: {"xs": np.ones((2, 2)), "values": [1.0, 2.0]}, is_optimizer),
         "Optimizer.save": Target(20, gesmr.Optimizer(np.zeros(2), **SHORT).save, lambda: {"path": "run"}),
         "Optimizer.load": Target(60, load, lambda: {"path": "run"}, is_optimizer, (*LIMITS, "nonsense")),
         "GA": Target(60, gesmr.GA, dict),
@@ -377,7 +441,13 @@ def targets():
         "GESMR": Target(60, gesmr.GESMR, dict),
         "Clip": Target(40, gesmr.Clip, lambda: {"controller": gesmr.GESMR()}),
         "controller": Target(40, gesmr.controller, lambda: {"name": "GESMR"}),
-        "Bounds": Target(30, gesmr.Bounds, dict),
+        "Bounds": Target(60, in_bounds, dict, is_optimizer),
+        "Float": Target(40, gesmr.Float, lambda: {"low": 1, "high": 2}),
+        "Int": Target(40, gesmr.Int, lambda: {"low": 1, "high": 2}),
+        "Choice": Target(40, choice, lambda: {"options": "a", "shape": ()}),
+        "Space": Target(40, gesmr.Space.from_dict, lambda: {"description": SPACE.as_dict()}),
+        "Space.read": Target(20, gesmr.Space.read, lambda: {"path": space_file()}),
+        "Space.encode": Target(40, SPACE.encode, lambda: {"solution": {"x": 0.5, "n": 3, "kind": None}}),
         "Checkpoint": Target(30, gesmr.Checkpoint, lambda: {"path": "run"}),
         "JSONLines": Target(15, gesmr.JSONLines, lambda: {"path": "lines"}),
         "Pool": Target(30, gesmr.Pool, dict),
@@ -442,7 +512,8 @@ def targets():
 DOCUMENTED = (TypeError, ValueError, OSError, ModuleNotFoundError, datasets.DatasetError, TheirError)
 # Ours, and NumPy's about masked arrays
 EXPECTED_WARNINGS = "no candidate has had a finite|fun raised|a checkpoint was not|Warning: converting a masked"
-OTHER_NAMES = ("rng", "fun", "maxfun", "checkpoint", "key", "init", "low")  # what is called otherwise where it is given
+# What is called otherwise where it is given
+OTHER_NAMES = ("rng", "fun", "maxfun", "checkpoint", "key", "init", "low", "space", "Space", "variable", "bounds")
 SECONDS, MEGABYTES = 60, 1000  # that one call may take
 
 
@@ -510,7 +581,7 @@ def most_memory():
 
 
 @pytest.mark.slow
-def test_three_thousand_calls_end_as_documented(sample, tmp_path, monkeypatch):
+def test_thousands_of_calls_end_as_documented(sample, tmp_path, monkeypatch):
     """In an exception that is documented and says what it is about, or in a result that can be what was meant."""
     monkeypatch.chdir(tmp_path)
     warnings.filterwarnings("ignore", EXPECTED_WARNINGS)
@@ -525,5 +596,5 @@ def test_three_thousand_calls_end_as_documented(sample, tmp_path, monkeypatch):
                 wrong = f"took {most_memory() - before} MB; {wrong}"
             if wrong:
                 complaints.append(f"{name}({', '.join(f'{n}={text}' for n, text in replaced.items())}): {wrong}")
-    assert sum(target.calls for target in calls.values()) == 3000
+    assert sum(target.calls for target in calls.values()) == 3620
     assert not complaints, "\n".join([f"{len(complaints)} calls end otherwise:", *complaints])

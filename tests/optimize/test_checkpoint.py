@@ -621,7 +621,8 @@ def each_entry_forged(meta, arrays):
 
         return change
 
-    tables = [((), meta), *(((name,), meta[name]) for name in ("setup", "limits", "progress", "machine"))]
+    names = [name for name in ("setup", "limits", "progress", "machine", "pending") if name in meta]
+    tables = [((), meta), *(((name,), meta[name]) for name in names)]
     for way, table in tables:
         for name in table:
             for value in (None, "?", -5, 2**70, [], {"class": "os.system"}, 1e400):
@@ -634,19 +635,32 @@ def each_entry_forged(meta, arrays):
         "large": lambda a: np.full_like(a, 2**31 - 1 if a.dtype.kind in "iu" else 1),
         "not finite": lambda a: np.full_like(a, np.nan) if a.dtype.kind == "f" else None,
         "complex": lambda a: a.astype(complex),
+        "turned round": lambda a: ~a if a.dtype == bool else a[::-1] if a.ndim else a,
     }
     for name in arrays:
         for what, make in makes.items():
             yield f"{name}: {what}", array(name, make)
 
 
-@pytest.mark.parametrize("kind", ["told", "first", pytest.param("ran", marks=pytest.mark.slow)])
+def in_parts():
+    """An optimiser with candidates that are told, out, late, from elsewhere and to come."""
+    opt = optimizer(bounds=(-3, 3))
+    opt.tell(opt.ask(), many_by_numpy(opt.ask()))
+    xs, siblings = opt.ask(12), opt.ask(3)
+    for some in (xs[:5], siblings[-2:], xs[5:7]):
+        opt.tell(some, many_by_numpy(some))
+    opt.inject(np.ones((2, D)), [5.0, 6.0])
+    opt.inject(np.zeros((2, D)))
+    return opt
+
+
+@pytest.mark.parametrize("kind", ["told", "first", "in parts", pytest.param("ran", marks=pytest.mark.slow)])
 def test_what_is_forged_ends_in_an_error_of_checkpoints(tmp_path, kind):
     """Or is taken, where it says something that could be true; nothing else happens."""
     path, whole = tmp_path / "run", tmp_path / "whole"
     fun, generations = (by_jax if kind == "ran" else by_numpy), (0 if kind == "first" else 2)
-    if kind == "first":
-        optimizer(popsize=13).save(path)
+    if kind in ("first", "in parts"):
+        (optimizer(popsize=13) if kind == "first" else in_parts()).save(path)
     else:
         minimize(fun, checkpoint=path, maxiter=generations)
     shutil.copy(path, whole)
@@ -656,7 +670,12 @@ def test_what_is_forged_ends_in_an_error_of_checkpoints(tmp_path, kind):
         forged(path, change)
         try:
             opt = gesmr.Optimizer.load(path)
-            opt.ask()
+            asked = [np.asarray(opt.ask(n)) for n in (2, None)]
+            assert all(np.isfinite(xs).all() for xs in asked)
+            if kind == "in parts":
+                assert all((np.abs(xs) <= 3).all() for xs in asked)
+                for _ in range(2):
+                    opt.tell(opt.ask(), many_by_numpy(opt.ask()))
             taken.append(what)
         except gesmr.CheckpointError:
             refused += 1
