@@ -290,6 +290,24 @@ def test_lost_workers_do_not_hold_it_up():
     assert opt.result.fun < 0.1
 
 
+def test_of_very_many_that_are_lost_the_oldest_are_forgotten():
+    """Ten thousand are remembered: those of the generation before this one, of the first not all."""
+    opt = gesmr.Optimizer([0.0], popsize=13, rng=0)
+    old = opt.ask(11_000)
+    opt.tell(old[:13], old[:13, 0] ** 2)
+    slow, quick = opt.ask(3), opt.ask(9)
+    opt.tell(quick, quick[:, 0] ** 2)
+    siblings = opt.ask(3)
+    opt.tell(siblings, siblings[:, 0] ** 2)
+    assert opt.result.nit == 1
+    opt.tell(slow, [-1.0, -2.0, -3.0])
+    assert opt.best.fun == -3
+    with pytest.raises(ValueError, match="not been told yet"):
+        opt.tell(old[-9998:-9997], [0.0])
+    opt.tell(old[-9997:], np.zeros(9997))
+    assert opt.result.nfev == 13 + 12 + 3 + 9997
+
+
 def test_a_run_never_evaluates_more_than_it_may():
     """Late values count too: the last generation is not begun, or not finished, if it would cost too much."""
     opt = optimizer(maxfun=100)

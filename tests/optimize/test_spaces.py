@@ -242,6 +242,22 @@ def test_compiled_and_called_functions_see_the_same(vectorized):
         assert (result.x["n"], result.x["width"], result.x["fixed"]) == (1, 2.5, 7)
 
 
+def test_many_at_once_and_by_workers():
+    """Options that are no numbers in arrays; and dictionaries in other processes. The values are those of a loop."""
+    options = {**SMALL, "maxiter": 5, "dtype": "float64"}
+    alone = gesmr.minimize(loss, SPACE, **options)
+
+    def many(xs):
+        assert xs["act"].dtype == xs["mixed"].dtype == object
+        return np.array([loss({name: xs[name][i] for name in xs}) for i in range(len(xs["lr"]))])
+
+    together = gesmr.minimize(many, SPACE, **options, vectorized=True)
+    with gesmr.Pool(2) as pool:
+        elsewhere = gesmr.minimize(loss, SPACE, **options, workers=pool)
+    for result in (together, elsewhere):
+        assert_same(result, alone)
+
+
 # choices
 
 

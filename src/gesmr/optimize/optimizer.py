@@ -176,7 +176,7 @@ class Optimizer:
         """The optimiser that `save` wrote, which goes on exactly as the other would have.
 
         x0 is needed if it was a pytree: any of the same structure. So is `controller`, if it is one of your own.
-        `maxiter`, `maxfun`, `maxtime`, `target` and `patience` replace those of the file.
+        `maxiter`, `maxfun`, `maxtime`, `target`, `patience`, `ftol` and `xtol` replace those of the file.
         """
         optimizer = cls.__new__(cls)
         optimizer._start(checkpoint.load(_checks.file("path", path), x0, controller, limits))

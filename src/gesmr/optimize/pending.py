@@ -48,7 +48,9 @@ class Pending:
         n, nothing = len(rows), np.empty((0, rows.shape[1]), rows.dtype)
         out, slots = nothing, np.arange(0)
         if before is not None:
-            remembered = np.flatnonzero(before.handed & ~before.told)[-_REMEMBERED:]
+            left = np.flatnonzero(before.handed & ~before.told)
+            is_older = before.slot[left] < 0
+            remembered = np.r_[left[~is_older][::-1], left[is_older]][:_REMEMBERED]  # the latest first
             out = before.rows[remembered]
             slots = np.where(restarted | (before.slot[remembered] == GONE), GONE, LATE)
         flags, values = np.zeros(n + len(out), bool), np.full(n, np.nan, rows.dtype)
