@@ -1,6 +1,6 @@
 """Genetic algorithms that find their own mutation rate."""
 
-from . import analysis, controllers, noise, problems, workers
+from . import analysis, comparing, controllers, noise, problems, workers
 from ._pytree import pytree
 from ._version import __version__
 from .bounds import Bounds
@@ -37,6 +37,7 @@ __all__ = [
     "__version__",
     "analysis",
     "compare",
+    "comparing",
     "evolve",
     "minimize",
     "noise",

@@ -141,7 +141,7 @@ class GA:
         If the objective is noisy and the parents were evaluated again beside their children, `parent_fitness f[N]`
         holds those values; the changes the controller sees are taken from them. If there are constraints, `violation
         f[N]` says how far the candidates are from satisfying them. Where `judged bool[N]` is false a child is not the
-        one that was proposed, and its rate has neither merit nor blame.
+        one that was proposed: whatever its value, it is no merit of its rate.
         """
         check_state(state)
         if not isinstance(proposal, Proposal) or not isinstance(proposal.parents, _ARRAYS):
