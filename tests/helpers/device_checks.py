@@ -177,7 +177,7 @@ CHECKS = {
     "valued init": lambda: minimised(init=(np.eye(11)[[*range(11), 0, 1, 2]], np.arange(14.0))),
     "keyed": lambda: minimised(noisy, keyed=True, reevaluate="parents", repeats=2),
     "restarts": lambda: minimised(
-        controller=gesmr.GESMR(), restarts=2, patience=5, restart_popsize="double", maxiter=100
+        controller=gesmr.GESMR(), restarts=2, patience=3, restart_popsize="double", maxiter=100
     ),
     "double precision": lambda: minimised(dtype="float64", devices=3),
     "half precision": lambda: minimised(dtype="bfloat16", batch_size=2),

@@ -36,7 +36,6 @@ def test_is_a_result_of_scipy():
     found = example()
     assert isinstance(found, OptimizeResult)
     assert repr(found) == repr(OptimizeResult(**found))
-    assert repr(Result()) == "Result()"
     assert found.fun == found["fun"] == 4.0
     found.extra = 3
     assert found["extra"] == 3

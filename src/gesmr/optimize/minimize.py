@@ -148,12 +148,12 @@ def minimize(
     mesh = mesh_of(devices)
     with Interrupts() as interrupts, held(kept if mesh is None or jax.process_index() == 0 else None):
         found = read_if_resumed(kept, resume)
-        if mesh is not None:
-            options["rng"] = _agree(mesh, found is not None, rng, seed)
-        if found is not None and jit is None and not objective.keyed:  # it need not be found out again
-            objective = dataclasses.replace(objective, jit=was_compiled(found[0]))
         if found is not None:
             options |= chosen_by_itself(found[0], options)
+        if mesh is not None:
+            options["rng"] = _agree(mesh, found is not None, options["rng"], seed)
+        if found is not None and jit is None and not objective.keyed:  # it need not be found out again
+            objective = dataclasses.replace(objective, jit=was_compiled(found[0]))
         setup, by = _decide(objective, x0, options, limits)
         compiled = isinstance(by, JaxFunction)
         if mesh is not None and not compiled:
