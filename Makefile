@@ -18,7 +18,7 @@ help:
 	@echo "make setup      a virtual environment with everything the other targets need"
 	@echo "make reproduce  the main job: the paper's main study in small, with tables, claims, figures and a report"
 	@echo "make quick      while working: format, lint, and the first case of every test that is fast (90 s on two cores)"
-	@echo "make test       what a change must pass: format, lint, types, tests (under 10 minutes on two cores)"
+	@echo "make test       what a change must pass: format, lint, types, tests (about 12 minutes on two cores)"
 	@echo "make test-all   the same, with the long statistical tests"
 	@echo "make durations  measure which tests are fast, for make quick"
 	@echo "make reproduction-page  docs/reproduction.md from the numbers in results/"

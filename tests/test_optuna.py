@@ -68,6 +68,7 @@ def best(objective, sampler, n_trials):
     return made.best_value
 
 
+@pytest.mark.slow
 def test_better_than_drawing_at_random():
     """Lower on at least 30 of 40 studies with fixed seeds: a coin would do that once in a thousand times."""
     won = 0
@@ -136,6 +137,7 @@ def test_trials_from_elsewhere_are_learnt_from():
     assert len(near) > 5  # about 3 in 1000 are as near by chance: more than 5 of 40 about never
 
 
+@pytest.mark.slow
 def test_a_study_goes_on_in_another_process(tmp_path):
     """With what it knew, from a journal and from a database."""
     journal = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(tmp_path / "journal")))
