@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from typing import NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -10,20 +9,11 @@ import pytest
 from matplotlib.figure import Figure
 
 from gesmr.optimize.result import Result
+from gesmr.optimize.run import History
 from gesmr.plotting import plot
 from helpers.refusals import assert_refused
 
 INF, NAN = np.inf, np.nan
-
-
-class History(NamedTuple):
-    elite: np.ndarray
-    log_rate: np.ndarray
-    evaluations: np.ndarray
-    log_rate_low: np.ndarray
-    log_rate_high: np.ndarray
-    log_rate_elite: np.ndarray
-    diversity: np.ndarray
 
 
 def result(values, *, rate=0.1, every=10, fun=None, restarts=0, diversity=None):
@@ -229,6 +219,7 @@ def test_nothing_is_imported_before_it_is_needed():
 assert "matplotlib" not in sys.modules
 from types import SimpleNamespace as Some
 from gesmr.optimize.result import Result
+from gesmr.optimize.run import History
 import numpy as np
 names = "elite log_rate evaluations log_rate_low log_rate_high log_rate_elite diversity".split()
 gesmr.plotting.plot(Result(fun=1.0, history=Some(**{name: np.ones(3) for name in names})))

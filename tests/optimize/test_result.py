@@ -3,7 +3,6 @@
 import copy
 import pickle
 import sys
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -11,16 +10,7 @@ from scipy.optimize import OptimizeResult
 
 import gesmr
 from gesmr.optimize.result import Result
-
-
-class History(NamedTuple):
-    elite: np.ndarray
-    log_rate: np.ndarray
-    evaluations: np.ndarray
-    log_rate_low: np.ndarray
-    log_rate_high: np.ndarray
-    log_rate_elite: np.ndarray
-    diversity: np.ndarray
+from gesmr.optimize.run import History
 
 
 def example(length=3):

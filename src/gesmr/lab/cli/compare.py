@@ -12,11 +12,10 @@ import numpy as np
 import typer
 
 from ...comparing import Comparison, compare
-from ...spaces import Space
 from ..errors import LabError
 from ..loading import load_callable, working_directory_importable
 from .command import app, command
-from .minimize import _bounds, _given, _plain, _raised_in
+from .minimize import _bounds, _plain, _raised_in, start_said
 from .studies import _names, _seeds
 
 
@@ -99,14 +98,8 @@ def _method(name: str) -> Any:
 
 def _start(request: Request, bounds: tuple[float, float] | None) -> Any:
     """What --space or --x0 says; else draws: never the origin, which is the optimum of too many functions."""
-    if request.space is not None:
-        if others := [name for name in ("dim", "bounds", "x0") if getattr(request, name) is not None]:
-            raise LabError(f"--space says what the variables are, and cannot be given with --{others[0]}")
-        return Space.read(request.space)
-    if request.dim is None:
-        raise LabError("--dim or --space must be given")
-    if request.x0 is not None:
-        return _given(request.x0, request.dim)
+    if (said := start_said(request)) is not None:
+        return said
     dim, (low, high) = request.dim, bounds or (-np.inf, np.inf)
 
     def draw(rng: np.random.Generator) -> np.ndarray:

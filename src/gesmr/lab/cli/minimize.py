@@ -190,16 +190,21 @@ def _bounds(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _x0(request: Request, bounds: tuple[float, float] | None, seed: int, std: float | None) -> Space | np.ndarray:
-    """What --space or --x0 says; else a draw: never the origin, which is the optimum of too many functions."""
+def start_said(request: Any) -> Space | np.ndarray | None:
+    """What --space or --x0 says of a request that has these, and --dim and --bounds; None if neither does."""
     if request.space is not None:
         if others := [name for name in ("dim", "bounds", "x0") if getattr(request, name) is not None]:
             raise LabError(f"--space says what the variables are, and cannot be given with --{others[0]}")
         return Space.read(request.space)
     if request.dim is None:
         raise LabError("--dim or --space must be given")
-    if request.x0 is not None:
-        return _given(request.x0, request.dim)
+    return None if request.x0 is None else _given(request.x0, request.dim)
+
+
+def _x0(request: Request, bounds: tuple[float, float] | None, seed: int, std: float | None) -> Space | np.ndarray:
+    """What --space or --x0 says; else a draw: never the origin, which is the optimum of too many functions."""
+    if (said := start_said(request)) is not None:
+        return said
     generator = np.random.default_rng(seed)
     drawn = generator.normal(0.0, 1.0 if std is None else std, request.dim)
     if bounds is None:
