@@ -15,8 +15,8 @@ from ...comparing import Comparison, compare
 from ..errors import LabError
 from ..loading import load_callable, working_directory_importable
 from .command import app, command
-from .minimize import _bounds, _plain, _raised_in, start_said
-from .studies import _names, _seeds
+from .minimize import as_json_value, bounds_said, raised_in, start_said
+from .studies import names_said, seeds_said
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def compare_methods(
         if plot is not None:
             found.plot(plot)
     except (TypeError, ValueError, OSError, ModuleNotFoundError) as error:
-        if _raised_in(error, getattr(fun, "__module__", None)):
+        if raised_in(error, getattr(fun, "__module__", None)):
             raise
         raise LabError(str(error)) from error
     print(_json(found) if as_json else found)
@@ -71,8 +71,8 @@ def compare_methods(
 
 
 def _compare(fun: Any, request: Request) -> Comparison:
-    bounds = None if request.bounds is None else _bounds(request.bounds)
-    names, seeds = _names(request.methods), _seeds(request.seeds)
+    bounds = None if request.bounds is None else bounds_said(request.bounds)
+    names, seeds = names_said(request.methods), seeds_said(request.seeds)
     with working_directory_importable(), redirect_stdout(sys.stderr):
         return compare(
             fun,
@@ -113,7 +113,7 @@ def _start(request: Request, bounds: tuple[float, float] | None) -> Any:
 
 def _targets(text: str | None) -> list[float]:
     try:
-        return [float(part) for part in _names(text) or ()]
+        return [float(part) for part in names_said(text) or ()]
     except ValueError as error:
         raise LabError(f"--targets must be numbers separated by commas, got {text!r}") from error
 
@@ -124,7 +124,7 @@ def _json(found: Comparison) -> str:
         f"{target:g}": {name: {"runs": met, "evaluations": _finite(time)} for name, (met, time) in by.items()}
         for target, by in ((target, found.reached(target)) for target in found.targets)
     }
-    best = None if found.best is None else {**found.best._asdict(), "x": _plain(found.best.x)}
+    best = None if found.best is None else {**found.best._asdict(), "x": as_json_value(found.best.x)}
     plain = {"rows": rows, "reached": reached, "best": best, "maxfun": found.maxfun, "seeds": found.seeds}
     return json.dumps({**plain, "problem": found.problem, "versions": found.versions}, allow_nan=False)
 

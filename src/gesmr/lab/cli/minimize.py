@@ -95,7 +95,7 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
         if request.checkpoint is not None and archive.exists(request.checkpoint) and not request.resume:
             raise LabError(f"{request.checkpoint} exists already: --resume goes on from it, or choose another file")
         seed = _seed(request)
-        bounds = None if request.bounds is None else _bounds(request.bounds)
+        bounds = None if request.bounds is None else bounds_said(request.bounds)
         kept = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)
         show = Display(sys.stderr, split(options)[1].in_force)
         callbacks = [show, *([] if request.log is None else [JSONLines(request.log, x=request.space is not None)])]
@@ -112,7 +112,7 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
                 **options,
             )
     except (TypeError, ValueError, OSError, WorkerError, ModuleNotFoundError) as error:
-        if from_worker(error) or _raised_in(error, getattr(fun, "__module__", None)):
+        if from_worker(error) or raised_in(error, getattr(fun, "__module__", None)):
             raise
         raise LabError(str(error)) from error
 
@@ -142,17 +142,17 @@ def _shown(x: Any) -> str:
     return f"{x:.6g}" if isinstance(x, float) else repr(x)
 
 
-def _plain(x: Any) -> Any:
+def as_json_value(x: Any) -> Any:
     """A solution for JSON."""
     if isinstance(x, dict):
-        return {name: _plain(value) for name, value in x.items()}
+        return {name: as_json_value(value) for name, value in x.items()}
     return x.tolist() if isinstance(x, np.ndarray) else x
 
 
 def _json(result: Any) -> str:
     names = ("fun", "success", "status", "message", "nit", "nfev", "stop", "restarts", "errors", "seconds", "seed",
              "path", "versions")  # fmt: skip
-    plain = {"x": _plain(result.x), "mutation_rates": result.mutation_rates.tolist()}
+    plain = {"x": as_json_value(result.x), "mutation_rates": result.mutation_rates.tolist()}
     plain |= {name: result[name] for name in names}
     if not math.isfinite(plain["fun"]):
         plain["fun"] = None
@@ -180,7 +180,7 @@ def _workers(text: str | None, timeout: float | None) -> Crew | None:
     return crew_of(text if number is None else number, timeout)
 
 
-def _bounds(text: str) -> tuple[float, float]:
+def bounds_said(text: str) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in text.split(","))
     except ValueError as error:
@@ -232,7 +232,7 @@ def _given(text: str, dim: int) -> np.ndarray:
     return x0
 
 
-def _raised_in(error: BaseException, module: str | None) -> bool:
+def raised_in(error: BaseException, module: str | None) -> bool:
     """Whether the error came from a module: a function's own errors are shown with where they arose."""
     frames = traceback.walk_tb(error.__traceback__)
     return any(frame.f_globals.get("__name__") == module for frame, _ in frames)

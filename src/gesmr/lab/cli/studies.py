@@ -91,12 +91,12 @@ class Asked:
         return reachable(self.out or Path("runs") / self.profile)
 
     def selection(self, **narrowed: Any) -> Selection:
-        return Selection(self.profile, _seeds(self.seeds), shifted=self.shifted, as_text=self.as_text, **narrowed)
+        return Selection(self.profile, seeds_said(self.seeds), shifted=self.shifted, as_text=self.as_text, **narrowed)
 
     def options(self, rows: list[str] | None = None) -> "Options":
         from ..show.view import Options
 
-        seeds = _seeds(self.seeds)
+        seeds = seeds_said(self.seeds)
         return Options(self.shifted, tuple(rows or ()), self.as_text, range(seeds) if isinstance(seeds, int) else seeds)
 
     def of(self, name: str, rows: list[str] | None = None) -> "_Shown":
@@ -155,7 +155,7 @@ def run(
     where: Where = Where(),
 ) -> None:
     """Compute what is missing of a study. Killed and started again, it goes on where it was."""
-    names = {"functions": _names(functions), "methods": _names(methods), "tasks": _names(tasks)}
+    names = {"functions": names_said(functions), "methods": names_said(methods), "tasks": names_said(tasks)}
     selection = asked.selection(dims=_numbers("dims", dims), images=images, init=init, **names)
     where.run(_study(name), selection, asked.directory)
 
@@ -300,18 +300,18 @@ def _study(name: str) -> Study:
     return STUDIES[name]
 
 
-def _names(text: str | None) -> tuple[str, ...] | None:
+def names_said(text: str | None) -> tuple[str, ...] | None:
     return None if text is None else tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def _numbers(option: str, text: str | None) -> tuple[int, ...] | None:
     try:
-        return None if text is None else tuple(int(part) for part in _names(text) or ())
+        return None if text is None else tuple(int(part) for part in names_said(text) or ())
     except ValueError as error:
         raise LabError(f"--{option} must be whole numbers separated by commas, got {text!r}") from error
 
 
-def _seeds(text: str | None) -> int | range | None:
+def seeds_said(text: str | None) -> int | range | None:
     """`5` is a number of seeds, `40-79` those from 40 to 79."""
     if text is None:
         return None
