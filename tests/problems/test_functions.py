@@ -1,4 +1,4 @@
-"""The six test functions against their definitions, in float64 NumPy."""
+"""The test functions against their definitions, in float64 NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,21 @@ DEFINITIONS = {
     "rosenbrock": lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (x[:-1] - 1) ** 2),
     "sphere": lambda x: np.sum(x**2),
     "linear": np.sum,
+    "ellipsoid": lambda x: np.sum(10.0 ** (6 * np.arange(x.size) / (x.size - 1)) * x**2),
+    "cigar": lambda x: x[0] ** 2 + 1e6 * np.sum(x[1:] ** 2),
+    "discus": lambda x: 1e6 * x[0] ** 2 + np.sum(x[1:] ** 2),
 }
 
 
-def test_there_are_six():
+def test_all_are_here():
     assert set(functions.FORMULAS) == set(DEFINITIONS)
+
+
+@pytest.mark.parametrize("name", ["ellipsoid", "cigar", "discus"])
+def test_the_ill_conditioned_are_spheres_in_one_dimension(name):
+    """Up to a factor: there is one axis, and nothing to be ill-conditioned."""
+    f = functions.get(name, 1)
+    assert float(f(jnp.array([2.0]))) == pytest.approx(4 * float(f(jnp.array([1.0]))))
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)

@@ -1,4 +1,4 @@
-"""The paper's six test functions (Appendix B.1), optionally shifted and rotated."""
+"""The paper's six test functions (Appendix B.1) and three ill-conditioned ones, optionally shifted and rotated."""
 
 from collections.abc import Callable
 from functools import partial
@@ -47,6 +47,21 @@ def sphere(x: Array) -> Array:
     return _sum(x * x)
 
 
+def ellipsoid(x: Array) -> Array:
+    """Axes whose weights grow evenly, by their logarithms, from 1 to 10⁶."""
+    return _sum(x * x * np.logspace(0, 6, x.shape[-1]).astype(x.dtype))
+
+
+def cigar(x: Array) -> Array:
+    """One long axis among short ones."""
+    return x[..., 0] ** 2 + 1e6 * _sum(x[..., 1:] ** 2)
+
+
+def discus(x: Array) -> Array:
+    """One short axis among long ones."""
+    return 1e6 * x[..., 0] ** 2 + _sum(x[..., 1:] ** 2)
+
+
 def linear(x: Array, coefficients: Any = None) -> Array:
     return _sum(x if coefficients is None else x * jnp.asarray(coefficients, x.dtype))
 
@@ -72,6 +87,9 @@ FORMULAS: dict[str, Formula] = {
     "rosenbrock": Formula(rosenbrock, 1.0),
     "sphere": Formula(sphere, 0.0),
     "linear": Formula(linear, None),
+    "ellipsoid": Formula(ellipsoid, 0.0),
+    "cigar": Formula(cigar, 0.0),
+    "discus": Formula(discus, 0.0),
 }
 
 
