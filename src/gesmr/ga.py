@@ -13,6 +13,7 @@ from ._pytree import pytree, static
 from .bounds import Bounds, check_numbers
 from .controllers import GESMR, Controller, Feedback
 from .controllers.base import check_controller
+from .recombination import Mates, mates_of
 
 # The key of child i of generation t is that of the place (i, t); the rest of the randomness has places at the far end.
 _SELECTION, _CONTROLLER, _START = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np.uint32)
@@ -61,7 +62,8 @@ class GA:
 
     Population t+1 is the best of population t and N children of population t: each copies a parent drawn uniformly
     from the best `truncation`·N of the N+1, plus Gaussian noise of the controller's rate. A better child is
-    therefore promoted to slot 0 by the next selection, not at once.
+    therefore promoted to slot 0 by the next selection, not at once. Children that the controller lets recombine take
+    every gene from a parent of its own instead; what they achieve is still measured by the one they were assigned.
 
         ga = GA(GESMR(), num_children=100)
         state = ga.init(key, population, fitness)
@@ -108,23 +110,31 @@ class GA:
         check_state(state)
         if genes is not None and not isinstance(genes, noise.Genes):
             raise TypeError(f"genes must be a gesmr.noise.Genes or None, got {type(genes).__name__}")
-        pool = selection.pool_size(self.truncation, self.num_children)
-        key = noise.fold_in(state.key, _SELECTION, state.generation)
-        chosen = selection.truncate(key, state.fitness, pool, state.violation)
-        rates = self.controller.rates(state.controller, chosen[1:])
-        population = self._children(state.key, state, chosen, rates, genes)
-        return Proposal(population, chosen[0], chosen[1:], rates)
+        selected = self._select(state)
+        rates = self.controller.rates(state.controller, selected.members[1:])
+        population = self._children(state.key, state, selected, rates, genes)
+        return Proposal(population, selected.members[0], selected.members[1:], rates)
 
     def ask_siblings(self, state: State, proposal: Proposal, key: noise.Key) -> Array:
         """Other children `f[N, d]` of the parents of a proposal, with the same rates and the noise of another key."""
-        chosen = jnp.append(proposal.elite, proposal.parents)
-        return self._children(key, state, chosen, proposal.rates)[1:]
+        return self._children(key, state, self._select(state), proposal.rates)[1:]
+
+    def _select(self, state: State) -> selection.Selected:
+        pool = selection.pool_size(self.truncation, self.num_children)
+        key = noise.fold_in(state.key, _SELECTION, state.generation)
+        return selection.truncate(key, state.fitness, pool, state.violation)
 
     def _children(
-        self, key: noise.Key, state: State, chosen: Array, rates: Array, genes: noise.Genes | None = None
+        self,
+        key: noise.Key,
+        state: State,
+        selected: selection.Selected,
+        rates: Array,
+        genes: noise.Genes | None = None,
     ) -> Array:
         keys = noise.fold_in(key, jnp.arange(self.num_children + 1), state.generation)
-        return make_children(keys, state.population, chosen, rates, self.bounds, genes)
+        mates = mates_of(self.controller, selected)
+        return make_children(keys, state.population, selected.members, rates, self.bounds, genes, mates)
 
     def tell(
         self,
@@ -185,29 +195,49 @@ def make_children(
     rates: Array,
     bounds: Bounds | None = None,
     genes: noise.Genes | None = None,
+    mates: Mates | None = None,
 ) -> Array:
     """How parents make a child: x' = x + σε (Eq. 2), for each of the members `chosen i32[N+1]` with its key.
 
     Slot 0 has rate 0, an exact copy. One gather and one fused noise term: the population is read and written once.
     With bounds σ is in units of a gene's range, and what leaves it is brought back. Where a population holds only some
-    `genes`, its children get the noise of those.
+    `genes`, its children get the noise of those. Of the last children x is put together from the genes of their
+    `mates`, drawn by words that count down from the end of what a key has.
     """
     rates = jnp.concatenate([jnp.zeros_like(rates[:1]), rates])[:, None]
     first, total = (0, population.shape[1]) if genes is None else genes
-    parents = storage.wide(storage.packed(population).at[chosen].get(mode="promise_in_bounds"))
+    members, num_genes = storage.packed(population), population.shape[1]
     bounds = None if bounds is None else bounds.stored_in(population.dtype)
-    steps = rates if bounds is None else bounds.steps(rates, parents.dtype)
 
-    def words(attempt: Any) -> Array:
-        return noise.bits(keys, parents.shape[1], attempt * total + first)
+    def mutated(keys: noise.Key, parents: Array, rates: Array) -> Array:
+        parents = storage.wide(parents)
+        steps = rates if bounds is None else bounds.steps(rates, parents.dtype)
 
-    def mutants(attempt: Any) -> Array:
-        return (parents + steps * noise.normal(words(attempt))).astype(parents.dtype)
+        def words(attempt: Any) -> Array:
+            return noise.bits(keys, num_genes, attempt * total + first)
 
-    children = mutants(0)
-    if bounds is not None:
-        children = bounds.leap(bounds.repair(children, mutants), parents, rates, words(0))
-    return storage.rounded(children, population.dtype, keys, first)
+        def mutants(attempt: Any) -> Array:
+            return (parents + steps * noise.normal(words(attempt))).astype(parents.dtype)
+
+        children = mutants(0)
+        if bounds is not None:
+            children = bounds.leap(bounds.repair(children, mutants), parents, rates, words(0))
+        return storage.rounded(children, population.dtype, keys, first)
+
+    def copied(keys: noise.Key, chosen: Array, rates: Array) -> Array:
+        return mutated(keys, members.at[chosen].get(mode="promise_in_bounds"), rates)
+
+    if mates is None:
+        return copied(keys, chosen, rates)
+    # Each part is one loop over its genes. Of one loop for both, every gene would pay for the mates of the last.
+    alone = chosen.shape[0] - mates.children
+    (keys_alone, keys_mixed), (rates_alone, rates_mixed) = _split(keys, alone), jnp.split(rates, [alone])
+    mixed = mates.genes(members, noise.bits(keys_mixed, num_genes, first - total))
+    return jnp.concatenate([copied(keys_alone, chosen[:alone], rates_alone), mutated(keys_mixed, mixed, rates_mixed)])
+
+
+def _split(keys: noise.Key, at: int) -> tuple[noise.Key, noise.Key]:
+    return noise.Key(keys.high[:at], keys.low[:at]), noise.Key(keys.high[at:], keys.low[at:])
 
 
 def _check_population(population: Any, members: int) -> Array:

@@ -1,6 +1,6 @@
 """Truncation selection with one elite, the only selection in the project: of solutions (Eq. 3) and of rates (Eq. 6)."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array, lax
@@ -16,8 +16,16 @@ def pool_size(truncation: Any, n: int) -> Array:
     return jnp.clip(jnp.floor(jnp.asarray(truncation) * n + 0.5).astype(jnp.int32), 1, n)
 
 
-def truncate(key: noise.Key, values: Array, pool: Array, before: Array | None = None) -> Array:
-    """Indices `i32[n]` into `values f[n]`: slot 0 the lowest, the others drawn uniformly from the lowest `pool`.
+class Selected(NamedTuple):
+    """What came of a selection among n."""
+
+    members: Array  # i32[n]  slot 0 the best, the others drawn uniformly from the pool
+    ranking: Array  # i32[n]  all of them, the best first
+    pool: Array  # i32[]  how many of the best could be drawn
+
+
+def truncate(key: noise.Key, values: Array, pool: Array, before: Array | None = None) -> Selected:
+    """Members by their `values f[n]`: slot 0 the lowest, the others drawn uniformly from the lowest `pool`.
 
     Equal values are ordered at random, so that no slot is favoured. `values` must not hold NaN. Takes words
     0 … 2n − 1 of `key`. Where there are numbers that count `before` the values, `f[n]`, these decide first.
@@ -25,7 +33,7 @@ def truncate(key: noise.Key, values: Array, pool: Array, before: Array | None = 
     n = values.shape[0]
     best_first = order(values, noise.bits(key, n, start=n), before)
     ranks = jnp.where(lax.iota(jnp.int32, n) == 0, 0, noise.integer(noise.bits(key, n), pool))
-    return best_first[ranks]
+    return Selected(best_first[ranks], best_first, pool)
 
 
 def lowest(key: noise.Key, values: Array) -> Array:

@@ -38,6 +38,7 @@ _NAMED: dict[str, Callable[[int], Controller]] = {
     "GESMR": lambda n: _gesmr(n, "min", True),
     "GESMR-AVG": lambda n: _gesmr(n, "mean", True),
     "GESMR-FIX": lambda n: _gesmr(n, "min", False),
+    "GESMR-X": lambda n: GESMR(max(1, round(n / 5)), recombine=0.4),
 }
 
 # Those the paper compares. A name that is added above is not one of them.

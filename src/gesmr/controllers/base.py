@@ -1,5 +1,6 @@
 """What a mutation-rate controller is: four questions about a rate, and what it hears back."""
 
+import math
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax.numpy as jnp
@@ -36,7 +37,8 @@ class Controller(Protocol[S]):
     """Chooses the rate of every child. Sees rates and values, never solutions, the objective or the GA.
 
     A controller is a frozen pytree: its floats can be swept by `vmap`, its integers shape the program.
-    `S`, its state, is any pytree of arrays with shapes that do not change.
+    `S`, its state, is any pytree of arrays with shapes that do not change. A controller whose last children recombine
+    says so (`Recombines`); one that does not say has none.
     """
 
     def init(self, key: noise.Key, num_children: int, num_genes: int) -> S:
@@ -78,6 +80,43 @@ class HoldsLogRates:
 
     def clip(self, state: Array, low: Array, high: Array) -> Array:
         return jnp.clip(state, low, high)
+
+
+class Recombines:
+    """Base of controllers some of whose children take every gene from a parent of its own: the last ones.
+
+    Its fields, which shape the program: `recombine`, the share of the children, and `mates`, how many parents such a
+    child has; None: any of those that could have been its parent.
+    """
+
+    recombine: float
+    mates: int | None
+
+    def recombining(self, num_children: int) -> int:
+        """How many of the last children recombine."""
+        return share(self.recombine, num_children)
+
+    def check_recombination(self) -> None:
+        if (
+            isinstance(self.recombine, bool)
+            or not isinstance(self.recombine, int | float)
+            or not 0 <= self.recombine <= 1
+        ):
+            given = _checks.described(self.recombine)
+            raise ValueError(f"recombine must be one number of at least 0 and at most 1, got {given}")
+        if self.mates is not None:
+            _checks.integer("mates", self.mates, 2, most=_checks.MOST)
+
+
+def recombining(controller: Any, num_children: int) -> int:
+    """How many of the last children recombine under a controller: none, if it does not say."""
+    ask = getattr(controller, "recombining", None)
+    return 0 if ask is None else ask(num_children)
+
+
+def share(part: float, n: int) -> int:
+    """⌊part·n + ½⌋, but none of them only if the part is 0."""
+    return min(n, max(math.floor(part * n + 0.5), part > 0))
 
 
 def log_spaced(low: Any, high: Any, n: int) -> Array:

@@ -7,7 +7,7 @@ from jax import Array
 
 from .. import _checks, noise
 from .._pytree import pytree
-from .base import Controller, Feedback, check_controller
+from .base import Controller, Feedback, check_controller, recombining
 
 
 @pytree
@@ -44,6 +44,13 @@ class Clip:
 
     def clip(self, state: Any, low: Array, high: Array) -> Any:
         return self.controller.clip(state, low, high)
+
+    @property
+    def mates(self) -> int | None:
+        return getattr(self.controller, "mates", None)
+
+    def recombining(self, num_children: int) -> int:
+        return recombining(self.controller, num_children)
 
     def _range(self) -> tuple[Array, Array]:
         return jnp.log(jnp.asarray(self.low, float)), jnp.log(jnp.asarray(self.high, float))

@@ -6,20 +6,23 @@ import jax.numpy as jnp
 from jax import Array
 
 from .. import _checks, noise
-from .._pytree import pytree
-from .base import Feedback, HoldsLogRates
+from .._pytree import pytree, static
+from .base import Feedback, HoldsLogRates, Recombines
 
 
 @pytree
-class Fixed(HoldsLogRates):
+class Fixed(HoldsLogRates, Recombines):
     """The same mutation rate for every child of every generation.
 
     `rate` defaults to the paper's FMR; `None` stands for 1/d, its 1CMR.
     """
 
     rate: Any = 0.01
+    recombine: float = static(default=0.0)
+    mates: int | None = static(default=None)
 
     def __post_init__(self):
+        self.check_recombination()
         if self.rate is not None:
             _checks.real("rate", self.rate, 0.0)
 

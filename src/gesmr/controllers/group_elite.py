@@ -1,5 +1,6 @@
 """GESMR: group elite selection of mutation rates (Algorithm 1), and its ablations GESMR-AVG and GESMR-FIX."""
 
+from itertools import pairwise
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,15 +9,19 @@ from jax import Array
 
 from .. import _checks, noise, selection
 from .._pytree import pytree, static
-from .base import Feedback, HoldsLogRates, log_spaced, mutate
+from .base import Feedback, HoldsLogRates, Recombines, log_spaced, mutate, share
 
 
 @pytree
-class GESMR(HoldsLogRates):
+class GESMR(HoldsLogRates, Recombines):
     """K rates, each responsible for a group of children, evolved by the *best* change in their group.
 
     The state is the K log rates, `f[K]`. `groups=None` takes groups of about eight children (`default_groups`).
     `score="mean"` is the paper's GESMR-AVG, `adapt=False` its GESMR-FIX.
+
+    With `recombine`, beyond the paper, that share of the groups makes its children from the genes of many parents.
+    These are a class of their own, the last groups: rates are selected, survive and mutate within their class, because
+    what is a good rate for a copy is not one for a mixture.
     """
 
     groups: int | None = static(default=None)  # K
@@ -26,8 +31,11 @@ class GESMR(HoldsLogRates):
     high: Any = 1e3
     score: str = static(default="min")
     adapt: bool = static(default=True)
+    recombine: float = static(default=0.0)
+    mates: int | None = static(default=None)
 
     def __post_init__(self):
+        self.check_recombination()
         if self.groups is not None:
             _checks.integer("groups", self.groups, 1)
         _checks.real("meta_rate", self.meta_rate, 1.0, open_low=False)
@@ -36,10 +44,10 @@ class GESMR(HoldsLogRates):
         _checks.choice("score", self.score, ("min", "mean"))
 
     def init(self, key: noise.Key, num_children: int, num_genes: int) -> Array:
-        groups = default_groups(num_children) if self.groups is None else self.groups
+        groups = self._groups(num_children)
         if groups > num_children:
             raise ValueError(f"groups of a controller must be at most num_children ({num_children}), got {groups}")
-        return log_spaced(self.low, self.high, groups)
+        return jnp.concatenate([log_spaced(self.low, self.high, end - start) for start, end in self.classes(groups)])
 
     def rates(self, state: Array, parents: Array) -> Array:
         return jnp.exp(state)[group_of_child(parents.shape[0], state.shape[0])]
@@ -47,15 +55,36 @@ class GESMR(HoldsLogRates):
     def update(self, key: noise.Key, state: Array, feedback: Feedback) -> Array:
         if not self.adapt:
             return state
-        # Eq. 5: what each rate achieved
         groups = state.shape[0]
-        worth = self._worth(feedback, groups)
-        # Eq. 6: the best rate, and K−1 drawn from the best l
+        worth = self._worth(feedback, groups)  # Eq. 5: what each rate achieved
+        evolved = [
+            self._evolved(key if start == 0 else noise.fold_in(key, start), state[start:end], worth[start:end])
+            for start, end in self.classes(groups)
+        ]
+        return jnp.concatenate(evolved)
+
+    def _evolved(self, key: noise.Key, log_rates: Array, worth: Array) -> Array:
+        """The next log rates `f[k]` of a class, given what each of them was worth."""
+        groups = log_rates.shape[0]
+        # Eq. 6: the best rate, and k−1 drawn from the best l
         pool = selection.pool_size(self.truncation, groups)
-        survivors = state[selection.truncate(key, worth, pool)]
+        survivors = log_rates[selection.truncate(key, worth, pool).members]
         # Eq. 7: all but the best are mutated
         mutants = mutate(noise.bits(key, groups, start=2 * groups), survivors, self.meta_rate)
         return jnp.where(jnp.arange(groups) == 0, survivors, mutants)
+
+    def classes(self, groups: int) -> list[tuple[int, int]]:
+        """From which group to which each class reaches: those that copy a parent, then those that recombine."""
+        ends = [0, groups - share(self.recombine, groups), groups]
+        return [(start, end) for start, end in pairwise(ends) if start < end]
+
+    def recombining(self, num_children: int) -> int:
+        groups = self._groups(num_children)
+        copying = groups - share(self.recombine, groups)
+        return int((group_of_child(num_children, groups) >= copying).sum())
+
+    def _groups(self, num_children: int) -> int:
+        return default_groups(num_children) if self.groups is None else self.groups
 
     def _worth(self, feedback: Feedback, groups: int) -> Array:
         """Δ_k, `f[K]`: the lowest (or mean) change in each group; `inf` for a group that cannot be judged."""

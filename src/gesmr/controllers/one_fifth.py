@@ -6,19 +6,22 @@ import jax.numpy as jnp
 from jax import Array
 
 from .. import _checks, noise
-from .._pytree import pytree
-from .base import Feedback, HoldsLogRates, representable
+from .._pytree import pytree, static
+from .base import Feedback, HoldsLogRates, Recombines, representable
 
 
 @pytree
-class OneFifth(HoldsLogRates):
+class OneFifth(HoldsLogRates, Recombines):
     """One rate, multiplied by `factor` when more than `target` of the children beat their parent, else divided."""
 
     rate: Any = 0.01
     target: Any = 0.2
     factor: Any = 2.0
+    recombine: float = static(default=0.0)
+    mates: int | None = static(default=None)
 
     def __post_init__(self):
+        self.check_recombination()
         _checks.real("rate", self.rate, 0.0)
         _checks.real("target", self.target, 0.0, 1.0, open_low=False)
         _checks.real("factor", self.factor, 1.0, open_low=False)

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 from jax import Array
 
 from .. import _checks, noise
-from .._pytree import pytree
-from .base import Feedback, HoldsLogRates, log_spaced, mutate
+from .._pytree import pytree, static
+from .base import Feedback, HoldsLogRates, Recombines, log_spaced, mutate
 
 
 @pytree
-class SAMR(HoldsLogRates):
+class SAMR(HoldsLogRates, Recombines):
     """Self-adaptation. The state is one log rate per member, `f[N+1]`, that of the elite in slot 0.
 
     A child is made with its parent's rate and inherits a mutated copy of it, so a rate survives only
@@ -21,8 +21,11 @@ class SAMR(HoldsLogRates):
     meta_rate: Any = 2.0  # τ
     low: Any = 1e-3
     high: Any = 1e3
+    recombine: float = static(default=0.0)
+    mates: int | None = static(default=None)
 
     def __post_init__(self):
+        self.check_recombination()
         _checks.real("meta_rate", self.meta_rate, 1.0, open_low=False)
         _checks.rate_range(self.low, self.high)
 
