@@ -1,6 +1,6 @@
 """The paper's six functions as a task: which one, spread and shift are data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -63,10 +63,7 @@ class FunctionTask(Task):
 
 @pytree
 class AnyFunction:
-    """A function of the paper, term by term as printed. Which one is data, unless it is for one function `only`.
-
-    A CPU takes that function's branch; a GPU, where branching is slow, computes them all.
-    """
+    """A function of the paper, term by term as printed. Which one is data, unless it is for one function `only`."""
 
     index: Any
     shift: Any
@@ -79,10 +76,14 @@ class AnyFunction:
         values = {name: AS_PRINTED[name].value for name in PAPER_FUNCTIONS} | {"linear": linear_of_reading}
         if self.only is not None:
             return values[self.only](x)
-        formulas = list(values.values())
-        if jax.default_backend() == "cpu":
-            return lax.switch(self.index, formulas, x)
-        return lax.select_n(self.index, *(value(x) for value in formulas))
+        return value_of(list(values.values()), self.index, x)
+
+
+def value_of(formulas: Sequence[Callable[[Array], Array]], index: Any, x: Array) -> Array:
+    """Of the formula at `index`: a CPU takes its branch; a GPU, where branching is slow, computes all."""
+    if jax.default_backend() == "cpu":
+        return lax.switch(index, formulas, x)
+    return lax.select_n(index, *(value(x) for value in formulas))
 
 
 class FunctionRun(Spec):

@@ -57,9 +57,17 @@ class Task(ABC):
     def first(self, shared: Any, own: Any, key: noise.Key) -> Array:
         """A lane's first population `f[N+1, d]`."""
 
+    def spread(self, shared: Any, own: Any, key: noise.Key) -> Array:
+        """The standard deviation of a lane's first population, for what starts from a distribution."""
+        return jnp.std(self.first(shared, own, key))
+
     @abstractmethod
     def objective(self, shared: Any, own: Any) -> Callable[..., Array]:
         """A lane's objective, from `f[n, d]` to `f[n]`; of a key as well if the task is random."""
+
+    def ga(self, method: str) -> GA:
+        """The GA of a method's runs. A study that has methods of its own says so here."""
+        return GA(self.reading.controller(method, self.num_children), self.num_children)
 
     def tailored(self, populations: int) -> "Task":
         """The task whose program should compute so many populations at once: itself, unless another is faster."""
@@ -151,9 +159,7 @@ def _advance(
 
 
 def ga_of(method: str, task: Task, setting: Setting | None = None) -> GA:
-    if setting is not None:
-        return setting.ga(task.num_children)
-    return GA(task.reading.controller(method, task.num_children), task.num_children)
+    return task.ga(method) if setting is None else setting.ga(task.num_children)
 
 
 def key_of(method: str, key: noise.Key) -> noise.Key:

@@ -1,4 +1,4 @@
-"""The paper's experiments. A study NAME is a folder: `NAME/runs.py` with `STUDY` and `NAME/show.py` with `VIEW`."""
+"""The paper's experiments, and one beyond it. A study is a folder: `runs.py` has its `STUDY`, `show.py` its `VIEW`."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ NAMES = (
     "cmaes",
     "images",
     "control",
+    "beyond",
 )
 
 STUDIES: dict[str, Study] = {name: import_module(f"{__name__}.{name}.runs").STUDY for name in NAMES}

@@ -8,7 +8,6 @@ import os
 import time
 import tracemalloc
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from ...._pytree import pytree, static
 from ....problems.functions import AS_PRINTED
 from ...run.lanes import NUM_CHILDREN
 from ...run.specs import Tick
@@ -103,19 +103,39 @@ def _strategy(start: np.ndarray, sigma: float, seed: int, population: int, separ
     return extra("cma").CMAEvolutionStrategy(np.asarray(start, np.float64), sigma, options)
 
 
-@partial(jax.jit, static_argnums=0)
-def _value(function: str, population: Array, shift: Array) -> Array:
-    return AS_PRINTED[function].value(population - shift)
+@pytree
+class _Shifted:
+    function: str = static()
+    shift: Any = None
+
+    def __call__(self, population: Array) -> Array:
+        return AS_PRINTED[self.function].value(population - self.shift)
 
 
 def objective(function: str, shift: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """The function as printed, for pycma: populations f64[n, d] → values f64[n]."""
+    return in_double(_Shifted(function, shift))
+
+
+def in_double(objective: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """An objective that is a pytree, for pycma: populations f64[n, d] → values f64[n]."""
+    with jax.enable_x64(True):
+        wide = jax.tree.map(_wide, objective)
 
     def values(population: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
-            return np.asarray(_value(function, jnp.asarray(population, jnp.float64), jnp.asarray(shift, jnp.float64)))
+            return np.asarray(_value(wide, jnp.asarray(population, jnp.float64)))
 
     return values
+
+
+def _wide(leaf: Any) -> Array:
+    return jnp.asarray(leaf, jnp.float64 if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) else None)
+
+
+@jax.jit
+def _value(objective: Callable[[Array], Array], population: Array) -> Array:
+    return objective(population)
 
 
 def run_cmaes(
@@ -130,7 +150,7 @@ def run_cmaes(
     begin = time.perf_counter()
     strategy = start()
     while not stopped and (len(best) < generations or clock[-1] < seconds):
-        value = _generation(strategy, objective)
+        value = run_generation(strategy, objective)
         best.append(min(value, best[-1]) if best else value)
         stopped = " ".join(strategy.stop())
         clock.append(time.perf_counter() - begin)
@@ -140,7 +160,7 @@ def run_cmaes(
     return Trace(generation, strategy.popsize * generation, np.array(clock), np.array(best), stopped)
 
 
-def _generation(strategy: Any, objective: Callable[[np.ndarray], np.ndarray]) -> float:
+def run_generation(strategy: Any, objective: Callable[[np.ndarray], np.ndarray]) -> float:
     """The best value of one generation."""
     population = strategy.ask()
     values = objective(np.asarray(population))
@@ -150,7 +170,7 @@ def _generation(strategy: Any, objective: Callable[[np.ndarray], np.ndarray]) ->
 
 def run_generations(strategy: Any, evaluate: Callable, count: int) -> None:
     for _ in range(count):
-        _generation(strategy, evaluate)
+        run_generation(strategy, evaluate)
 
 
 def traced_memory(begin: Callable[[], Any], evaluate: Callable) -> int:

@@ -1,0 +1,117 @@
+"""Algorithms of evosax on the tasks of lanes: differential evolution, and strategies that adapt a normal distribution.
+
+They are evosax's own code with its own defaults. A strategy starts at 0 with the spread of the task's first population,
+differential evolution from a first population. evosax is not part of the core: it is imported when it is used.
+"""
+
+import importlib
+import math
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from ... import noise
+from .compilation import Program, shape
+from .lanes import Lanes, Task, key_of, lanes_shape
+
+_CLASSES = {
+    "DE": "DifferentialEvolution",
+    "sep-CMA-ES": "Sep_CMA_ES",
+    "SNES": "SNES",
+    "CR-FM-NES": "CR_FM_NES",
+}
+PEERS = tuple(_CLASSES)
+STEP = 100  # generations per call
+
+
+def default_population(name: str, dim: int) -> int:
+    """What an algorithm's authors advise: 10·d for DE, 4 + ⌊3 ln d⌋ for strategies; CR-FM-NES draws pairs."""
+    if name == "DE":
+        return 10 * dim
+    advised = 4 + math.floor(3 * math.log(dim))
+    return advised + advised % 2 if name == "CR-FM-NES" else advised
+
+
+class Peer(NamedTuple):
+    """An algorithm with a population. Its task must have first populations of as many, `num_children` one less."""
+
+    name: str
+    population: int
+
+    @property
+    def has_first(self) -> bool:
+        """Whether it starts from a first population, which it pays for."""
+        return self.name == "DE"
+
+    def generations(self, evaluations: int) -> int:
+        """How many it can afford."""
+        return evaluations // self.population - self.has_first
+
+
+def extra() -> Any:
+    """evosax's algorithms."""
+    try:
+        return importlib.import_module("evosax.algorithms")
+    except ImportError as error:
+        raise ModuleNotFoundError("other algorithms need the package evosax: pip install 'gesmr[peers]'") from error
+
+
+def begin(peer: Peer, task: Task, lanes: int) -> Program:
+    """To the states in which lanes start."""
+    return Program(_begin, (peer, task), (lanes_shape(task, lanes),))
+
+
+def _begin(peer: Peer, task: Task, lanes: Lanes) -> Any:
+    algorithm = _algorithm(peer, task)
+
+    def one(own: Any, key: noise.Key) -> Any:
+        params, start = algorithm.default_params, jax.random.fold_in(_key(peer, key), 0)
+        if peer.has_first:
+            population = task.first(lanes.shared, own, key)
+            return algorithm.init(start, population, task.objective(lanes.shared, own)(population), params)
+        params = params.replace(std_init=task.spread(lanes.shared, own, key))
+        return algorithm.init(start, jnp.zeros(task.num_genes), params)
+
+    return jax.vmap(one)(lanes.own, lanes.key)
+
+
+def go_on(peer: Peer, task: Task, lanes: int) -> Program:
+    """To `STEP` more generations, or as many as are left `i32[]`: the states after, and the best values so far."""
+    shapes = shape(dtype=jnp.int32), _states_shape(peer, task, lanes), lanes_shape(task, lanes)
+    return Program(_go_on, (peer, task), shapes, donate=(1,))
+
+
+def _go_on(peer: Peer, task: Task, left: Array, states: Any, lanes: Lanes) -> tuple[Any, Array]:
+    """The states, and `f[L, STEP]`."""
+    algorithm = _algorithm(peer, task)
+
+    def generation(own: Any, key: noise.Key, state: Any) -> Any:
+        ask, tell = jax.random.split(jax.random.fold_in(_key(peer, key), 1 + state.generation_counter))
+        population, state = algorithm.ask(ask, state, algorithm.default_params)
+        values = task.objective(lanes.shared, own)(population)
+        return algorithm.tell(tell, population, values, state, algorithm.default_params)[0]
+
+    def step(states: Any, i: Array) -> tuple[Any, Array]:
+        all_lanes = partial(jax.vmap(generation), lanes.own, lanes.key)
+        states = lax.cond(i < left, all_lanes, lambda states: states, states)
+        return states, states.best_fitness
+
+    states, best = lax.scan(step, states, jnp.arange(STEP))
+    return states, best.T
+
+
+@cache
+def _states_shape(peer: Peer, task: Task, lanes: int) -> Any:
+    return jax.eval_shape(partial(_begin, peer, task), lanes_shape(task, lanes))
+
+
+def _algorithm(peer: Peer, task: Task) -> Any:
+    return getattr(extra(), _CLASSES[peer.name])(peer.population, jnp.zeros(task.num_genes))
+
+
+def _key(peer: Peer, key: noise.Key) -> Array:
+    """A lane's, as evosax has them."""
+    return jax.random.wrap_key_data(jnp.stack(key_of(peer.name, key)))

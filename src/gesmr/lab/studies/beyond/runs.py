@@ -1,0 +1,304 @@
+"""Beyond the paper: GAs some of whose children recombine, against the paper's methods and against other algorithms.
+
+Optima are moved to draws of the first population's distribution and, in half of the rows, coordinates are turned: a
+method can gain neither from an optimum at 0 nor from one that has the same value in every coordinate. All have as many
+evaluations, 101 + 100·T.
+
+What GESMR-X is was chosen on the profile `choice` alone: Ackley and Rosenbrock, seeds that no other profile has.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+
+from .... import _checks
+from ...run.batch import BatchJob, Run, batches, populations_of
+from ...run.compilation import Program
+from ...run.function_task import WITH_OPTIMUM, most_lanes
+from ...run.lanes import NUM_CHILDREN, Lanes
+from ...run.peers import PEERS, Peer, begin, default_population, go_on
+from ...run.peers import STEP as PEER_STEP
+from ...run.peers import extra as evosax
+from ...run.reading import LAMR_NAME
+from ...run.specs import GetProgram, Job, Selection, Study, Tick
+from ..cmaes import pycma
+from ..functions.runs import GENERATIONS, STDS
+from .methods import DEFAULT, GRID, MIXING, OURS, PAPERS, PARTLY_MIXING, Variant, X
+from .moved_task import FUNCTIONS, ILL_CONDITIONED, MovedTask, Place, moved_lanes
+
+CHOICE_FUNCTIONS = ("ackley", "rosenbrock")
+CHOICE_SEEDS = range(1000, 1020)
+POINTS = 60  # of a history that are kept, at most
+CMAES = "CMA-ES"
+OTHERS = (*PEERS, CMAES)  # each with a population of 100 and with its own
+_LEAST_GENERATIONS = 20  # that a default population must leave room for
+_RESTARTED = 10_000  # how far apart the seeds of CMA-ES's restarts are
+REVISION = 1  # raised when the same specification would give other random draws
+
+
+@dataclass(frozen=True)
+class BeyondRun(Run):
+    """One run of one method from one first population, or start."""
+
+    kind: ClassVar[str] = "beyond"
+    function: str
+    dim: int
+    std: float
+    rotated: bool
+    method: str
+    seed: int
+    generations: int  # T, of a population of 100; others have as many evaluations
+    popsize: int = NUM_CHILDREN  # N of a GA; the population of another algorithm, 0 for what it is by default
+    revision: int = REVISION
+
+
+def evaluations_of(generations: Any) -> Any:
+    """Those of T generations, the first population's included."""
+    return NUM_CHILDREN + 1 + NUM_CHILDREN * generations
+
+
+def kept_generations(generations: int) -> np.ndarray:
+    """The generations (from 1) whose values are kept: ever fewer, the first and the last among them."""
+    return np.unique(np.round(np.geomspace(1, generations, POINTS)).astype(int))
+
+
+class Row(NamedTuple):
+    """What methods are compared on."""
+
+    function: str
+    dim: int
+    std: float
+    rotated: bool
+
+
+class Block(NamedTuple):
+    """Some methods on some rows, with some seeds."""
+
+    methods: Sequence[str]
+    rows: Sequence[Row]
+    seeds: range
+
+
+def _rows(functions: Sequence[str], *places: tuple[int, bool]) -> list[Row]:
+    """Of every dimension, turned or not."""
+    return [Row(function, dim, std, rotated) for dim, rotated in places for function in functions for std in STDS]
+
+
+PLACES = ((30, False), (30, True), (100, False), (100, True))
+FIRST = ("GESMR", X, DEFAULT)
+ALL_SEEDS, SOME_SEEDS, FEW_SEEDS = range(40), range(10), range(5)
+
+
+def _blocks(profile: str) -> list[Block]:
+    """What a profile has, in the order of what matters most."""
+    if profile == "quick":
+        return [Block((*FIRST, "SAMR", PEERS[0]), _rows(("ackley", "sphere"), (30, False)), FEW_SEEDS)]
+    if profile == "choice":
+        return [Block([*FIRST[::2], *map(str, GRID)], _rows(CHOICE_FUNCTIONS, *PLACES), CHOICE_SEEDS)]
+    near, far = _rows(WITH_OPTIMUM, *PLACES), _rows(WITH_OPTIMUM, (1000, False))
+    near_ill, far_ill = _rows(ILL_CONDITIONED, *PLACES), _rows(ILL_CONDITIONED, (1000, False))
+    mixing = (*MIXING, *PARTLY_MIXING)
+    return [
+        Block(FIRST, near, ALL_SEEDS),
+        Block(PAPERS, near, ALL_SEEDS),
+        Block(FIRST, far, ALL_SEEDS),
+        Block((LAMR_NAME, *mixing), near, ALL_SEEDS),
+        Block(PEERS, near, ALL_SEEDS),
+        Block(PAPERS, far, ALL_SEEDS),
+        Block(MIXING, far, ALL_SEEDS),
+        Block((*FIRST, *PAPERS, *MIXING, *PEERS), near_ill, ALL_SEEDS),
+        Block(PEERS, far, SOME_SEEDS),
+        Block((CMAES,), [*near, *near_ill], FEW_SEEDS),
+        Block((*FIRST, *PAPERS, *MIXING, *PEERS), _rows(WITH_OPTIMUM, (2, False), (2, True)), ALL_SEEDS),
+        Block((*FIRST, *PEERS), far_ill, SOME_SEEDS),
+        Block((*FIRST, *PEERS), _rows(WITH_OPTIMUM, (1000, True)), FEW_SEEDS),
+        Block((LAMR_NAME,), far, FEW_SEEDS),
+    ]
+
+
+class BeyondStudy(Study[BeyondRun]):
+    name = "beyond"
+    title = "Beyond the paper: recombination on moved and turned functions, against other algorithms"
+    takes = ("functions", "dims", "methods", "seeds")
+    profiles = ("quick", "choice", "paper")
+
+    def plan(self, selection: Selection) -> Sequence[BeyondRun]:
+        """Methods that a profile does not have may be asked for: they get the rows and seeds of its first block."""
+        functions, dims = selection.chosen("functions", FUNCTIONS), selection.chosen("dims", GENERATIONS)
+        blocks = _blocks(selection.profile)
+        known = {method for block in blocks for method in block.methods}
+        others = [method for method in selection.methods or () if method not in known]
+        for method in others:
+            if method not in OURS and method not in OTHERS and Variant.named(method) is None:
+                _checks.choice("methods", method, (*OURS, *OTHERS))
+        return [
+            BeyondRun(*row, method, seed, GENERATIONS[row.dim], popsize)
+            for block in [*blocks, blocks[0]._replace(methods=others)]
+            for method in block.methods
+            if selection.methods is None or method in selection.methods
+            for popsize in ((NUM_CHILDREN, 0) if method in OTHERS else (NUM_CHILDREN,))
+            for row in block.rows
+            if row.function in functions and row.dim in dims
+            for seed in (block.seeds if selection.seeds is None else selection.seeds_or(0))
+        ]
+
+    def jobs(self, specs: Sequence[BeyondRun], memory: int) -> Sequence[Job]:
+        """Runs of one function, dimension and method together, in the order of the plan."""
+        for method in dict.fromkeys(spec.method for spec in specs):
+            check_installed(method)  # what is missing is missed before anything is computed
+
+        def most(run: BeyondRun, methods: Sequence[str]) -> int:
+            if run.method == CMAES:
+                return 1
+            return most_lanes(population_of(run), run.dim, memory) // populations_of(methods)
+
+        found = batches(specs, ("std", "seed"), most, fixed_rates=())
+        kinds = dict.fromkeys(PEERS, PeerJob) | {CMAES: CmaesJob}
+        return [kinds.get(batch[0].method, BeyondJob)(batch) for batch in found]
+
+
+def population_of(run: BeyondRun) -> int:
+    """What a run holds, but for an elite."""
+    if run.popsize:
+        return run.popsize
+    return min(default_population(run.method, run.dim), evaluations_of(run.generations) // _LEAST_GENERATIONS)
+
+
+def check_installed(method: str) -> None:
+    """Say what to install for a method that is not ours."""
+    if method in PEERS:
+        evosax()
+    elif method == CMAES:
+        for module in ("cma", "threadpoolctl"):
+            pycma.extra(module)
+
+
+def _lanes_of(runs: Sequence[BeyondRun]) -> Lanes:
+    one = runs[0]
+    return moved_lanes(one.function, one.dim, [run.std for run in runs], [run.seed for run in runs], one.rotated)
+
+
+class _Labelled(Job[BeyondRun]):
+    @property
+    def label(self) -> str:
+        one = self.one
+        turned = "turned " if one.rotated else ""
+        population = f" N={population_of(one)}" if one.method in OTHERS else ""
+        return f"{turned}{one.function} d={one.dim} {one.method}{population}, {len(self.specs)} runs"
+
+
+@dataclass(frozen=True)
+class BeyondJob(_Labelled, BatchJob[BeyondRun]):
+    """Runs of a GA."""
+
+    @property
+    def task(self) -> MovedTask:
+        return MovedTask(self.one.dim, self.one.rotated, self.one.popsize)
+
+    @property
+    def weight(self) -> float:
+        """A gene of what is turned takes a product with a row of the matrix."""
+        return 1 + self.one.dim / 100 if self.one.rotated else 1.0
+
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
+        """`best` and `log_rate f[R, points]` after the generations that are kept, and the `final` value `f[R]`."""
+        found = self.evolve(compiled, tick, _lanes_of(self.lanes))
+        kept = kept_generations(self.one.generations) - 1
+        return {
+            "best": found.elite[:, kept].astype(np.float32),
+            "log_rate": found.log_rate[:, kept].astype(np.float32),
+            "final": found.elite[:, -1].astype(np.float64),
+        }
+
+
+@dataclass(frozen=True)
+class PeerJob(_Labelled):
+    """Runs of an algorithm of evosax."""
+
+    @property
+    def peer(self) -> Peer:
+        return Peer(self.one.method, population_of(self.one))
+
+    @property
+    def task(self) -> MovedTask:
+        return MovedTask(self.one.dim, self.one.rotated, self.peer.population - 1)
+
+    @property
+    def programs(self) -> list[Program]:
+        return [make(self.peer, self.task, len(self.specs)) for make in (begin, go_on)]
+
+    @property
+    def work(self) -> float:
+        return float(self._work(self._generations))
+
+    @property
+    def _generations(self) -> int:
+        return self.peer.generations(evaluations_of(self.one.generations))
+
+    def _work(self, generations: int) -> int:
+        return generations * self.peer.population * self.one.dim * len(self.specs)
+
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
+        """`best f[R, points]` after as many evaluations as a GA has had, NaN where it was not begun; `final f[R]`."""
+        lanes, (begin, go_on) = _lanes_of(self.specs), map(compiled, self.programs)
+        states = begin(lanes)
+        best = [np.asarray(states.best_fitness)[:, None]]
+        for done in range(0, self._generations, PEER_STEP):
+            left = min(PEER_STEP, self._generations - done)
+            states, values = go_on(np.int32(left), states, lanes)
+            best.append(np.asarray(values)[:, :left])
+            tick(self._work(left))
+        return _summary(np.concatenate(best, axis=1), self.peer, self.one.generations)
+
+
+def _summary(best: np.ndarray, peer: Peer, generations: int) -> dict[str, np.ndarray]:
+    """What is kept of best values `f[R, 1 + G]`, before the first generation and after each."""
+    evaluations = evaluations_of(kept_generations(generations))
+    reached = np.minimum(evaluations // peer.population - peer.has_first, best.shape[1] - 1)
+    begun = best[:, np.maximum(reached, 0)]
+    kept = np.where((reached >= 0) & np.isfinite(begun), begun, np.nan)
+    return {"best": kept.astype(np.float32), "final": best[:, -1].astype(np.float64)}
+
+
+@dataclass(frozen=True)
+class CmaesJob(_Labelled):
+    """Runs of CMA-ES as pycma has it, in double precision. One that stops by itself starts again, with other draws."""
+
+    @property
+    def programs(self) -> list[Program]:
+        return []
+
+    @property
+    def work(self) -> float:
+        return float(evaluations_of(self.one.generations) * self.one.dim * len(self.specs))
+
+    def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
+        with pycma.one_thread():
+            best = [self._run(spec, tick) for spec in self.specs]
+        return _summary(np.stack(best), Peer(CMAES, population_of(self.one)), self.one.generations)
+
+    def _run(self, run: BeyondRun, tick: Tick) -> np.ndarray:
+        """Best values `f[1 + G]`, infinite before the first generation."""
+        lanes, population = _lanes_of([run]), population_of(run)
+        objective = pycma.in_double(MovedTask(run.dim, run.rotated).objective(lanes.shared, _only(lanes.own)))
+        start, restarts = partial(pycma.full_cmaes, np.zeros(run.dim), run.std, population=population), 0
+        strategy, best = start(seed=run.seed), [np.inf]
+        for _ in range(evaluations_of(run.generations) // population):
+            if strategy.stop():
+                restarts += 1
+                strategy = start(seed=run.seed + _RESTARTED * restarts)
+            best.append(min(best[-1], pycma.run_generation(strategy, objective)))
+            tick(float(population * run.dim))
+        return np.array(best)
+
+
+def _only(own: Place) -> Place:
+    """That of a single lane."""
+    return jax.tree.map(lambda leaf: leaf[0], own)
+
+
+STUDY = BeyondStudy()
