@@ -11,7 +11,7 @@ tables.
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -20,11 +20,10 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # these are read when jax and num
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import coco_budgets_page as page
-import cocoex
 import numpy as np
-from coco_problems import Spent
+from coco_problems import Passing, Spent
 from coco_summary import summarise
-from coco_tasks import PRECISION, Task, add_arguments, check_arguments, compute
+from coco_tasks import Task, add_arguments, check_arguments, compute
 from scipy.optimize import differential_evolution
 
 import gesmr
@@ -32,26 +31,6 @@ import gesmr
 LOW, HIGH = -5.0, 5.0
 INSTANCES = (1, 2, 3)
 SMALL = {40: 9}  # the smallest population size that is tried, in so many variables
-
-
-class Passing:
-    """A problem of one or many rows that counts, and notes the best value at each budget it passes."""
-
-    def __init__(self, function: int, dim: int, instance: int, budgets: Iterable[int]):
-        self.problem = cocoex.BareProblem("bbob", function, dim, instance)
-        self.optimum, self.evaluations, self.gap = self.problem.best_value(), 0, np.inf
-        self.gaps = dict.fromkeys(budgets, np.inf)  # best − optimum of what was evaluated by calls within the budget
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        if self.evaluations >= max(self.gaps) or self.gap <= PRECISION:
-            raise Spent
-        values = self.problem(x)
-        self.evaluations += np.size(values)
-        self.gap = min(self.gap, float(np.min(values)) - self.optimum)
-        for budget in self.gaps:
-            if self.evaluations <= budget:
-                self.gaps[budget] = self.gap
-        return values
 
 
 def by_minimize(objective: Passing, dim: int, seed: int, **options: Any) -> None:

@@ -4,9 +4,10 @@ All search [−5, 5]ᵈ. The objective counts, and raises `coco_problems.Spent` 
 reached, so that none of them can have more than the others. What they are set to is said in docs/benchmarks.md.
 """
 
+import functools
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import cma
 import jax
@@ -32,10 +33,10 @@ def by_minimize(objective: Objective, dim: int, budget: int, seed: int, **option
     return gesmr.minimize(objective, x0, maxfun=budget, rng=seed, **options)
 
 
-def bipop_cma_es(objective: Objective, dim: int, budget: int, seed: int) -> None:
+def bipop_cma_es(objective: Objective, dim: int, budget: int, seed: int, **options: Any) -> None:
     rng = np.random.default_rng(seed)
-    options = {"bounds": [LOW, HIGH], "maxfevals": budget, "seed": seed % 2**31 + 1, "verbose": -9, "verb_log": 0}
-    cma.fmin2(objective, lambda: rng.uniform(-4, 4, dim), 2.0, options, restarts=9, bipop=True)
+    given = {"bounds": [LOW, HIGH], "maxfevals": budget, "seed": seed % 2**31 + 1, "verbose": -9, "verb_log": 0}
+    cma.fmin2(objective, lambda: rng.uniform(-4, 4, dim), 2.0, given | options, restarts=9, bipop=True)
 
 
 def scipy_differential_evolution(objective: Objective, dim: int, _budget: int, seed: int) -> None:
@@ -48,33 +49,43 @@ def evosax_gesmr(objective: Objective, dim: int, _budget: int, seed: int, member
     """It knows no bounds: candidates are clipped to them, for the objective and for itself."""
     population = np.random.default_rng(seed).uniform(LOW, HIGH, (members, dim))
     with jax.enable_x64(True):
-        ga, ask, tell = _evosax(dim, members, groups)
+        strategy = evosax_strategy(GESMR_GA, dim, members, num_groups=groups)
         key = jax.random.key(seed)
-        state = ga.init(key, population, np.array([objective(x) for x in population]), ga.default_params)
+        values = np.array([objective(x) for x in population])
+        state = strategy.begun(key, population, values)
         while True:
-            key, population, state = ask(key, state)
+            key, population, state = strategy.ask(key, state)
             values = np.array([objective(x) for x in np.asarray(population)])
-            key, state = tell(key, state, population, values)
+            key, state = strategy.tell(key, state, population, values)
 
 
-def _evosax(dim: int, members: int, groups: int) -> tuple[Any, Any, Any]:
-    if (dim, members, groups) not in _EVOSAX:  # or it would compile anew for every instance
-        ga = GESMR_GA(population_size=members, solution=jnp.zeros(dim), num_groups=groups)
+class Strategy(NamedTuple):
+    """One of evosax's, compiled, its candidates clipped to the bounds."""
 
-        def ask(key: Any, state: Any) -> Any:
-            key, now = jax.random.split(key)
-            population, state = ga.ask(now, state, ga.default_params)
-            return key, jnp.clip(population, LOW, HIGH), state
-
-        def tell(key: Any, state: Any, population: Any, values: Any) -> Any:
-            key, now = jax.random.split(key)
-            return key, ga.tell(now, population, values, state, ga.default_params)[0]
-
-        _EVOSAX[dim, members, groups] = ga, jax.jit(ask), jax.jit(tell)
-    return _EVOSAX[dim, members, groups]
+    begun: Callable  # of a key and what the strategy begins with: its state
+    ask: Callable
+    tell: Callable
 
 
-_EVOSAX: dict[tuple[int, int, int], Any] = {}
+@functools.cache  # or it would compile anew for every instance
+def evosax_strategy(kind: type, dim: int, members: int, std: float | None = None, **arguments: Any) -> Strategy:
+    strategy = kind(population_size=members, solution=jnp.zeros(dim), **arguments)
+    params = strategy.default_params
+    params = params if std is None else params.replace(std_init=std)
+
+    def begun(key: Any, *start: Any) -> Any:
+        return strategy.init(key, *start, params)
+
+    def ask(key: Any, state: Any) -> Any:
+        key, now = jax.random.split(key)
+        population, state = strategy.ask(now, state, params)
+        return key, jnp.clip(population, LOW, HIGH), state
+
+    def tell(key: Any, state: Any, population: Any, values: Any) -> Any:
+        key, now = jax.random.split(key)
+        return key, strategy.tell(now, population, values, state, params)[0]
+
+    return Strategy(begun, jax.jit(ask), jax.jit(tell))
 
 
 def random_search(objective: Objective, dim: int, budget: int, seed: int) -> None:

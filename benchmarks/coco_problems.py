@@ -2,12 +2,14 @@
 
 import contextlib
 import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import cocoex
 import numpy as np
 from coco_tasks import PRECISION
 
+MOST_VARIABLES = 40  # of `bbob`
 _BEST = "._bbob_problem_best_parameter.txt"  # where COCO writes a problem's optimum
 
 
@@ -42,6 +44,35 @@ class Recorder:
             raise ValueError(f"outside [{self.low}, {self.high}]: {x}")
         if (x[: self.integers] % 1).any():
             raise ValueError(f"the first {self.integers} must be integers: {x}")
+
+
+class Passing:
+    """A problem of one or many rows that counts, and notes the best value at each budget it passes."""
+
+    def __init__(self, function: int, dim: int, instance: int, budgets: Iterable[int]):
+        self.problem, self.optimum = _of_rows(function, dim, instance)
+        self.evaluations, self.gap = 0, np.inf
+        self.gaps = dict.fromkeys(budgets, np.inf)  # best − optimum of what was evaluated by calls within the budget
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        if self.evaluations >= max(self.gaps) or self.gap <= PRECISION:
+            raise Spent
+        values = self.problem(x)
+        self.evaluations += np.size(values)
+        self.gap = min(self.gap, float(np.min(values)) - self.optimum)
+        for budget in self.gaps:
+            if self.evaluations <= budget:
+                self.gaps[budget] = self.gap
+        return values
+
+
+def _of_rows(function: int, dim: int, instance: int) -> tuple[Callable[[np.ndarray], np.ndarray], float]:
+    """A problem of `bbob`, or of `bbob-largescale` in more variables than `bbob` has, and its optimum."""
+    if dim <= MOST_VARIABLES:
+        problem = cocoex.BareProblem("bbob", function, dim, instance)
+        return problem, problem.best_value()
+    large = problem_of("bbob-largescale", function, dim, instance)
+    return lambda x: np.apply_along_axis(large, -1, x), optimum(large)
 
 
 class Constrained(Recorder):

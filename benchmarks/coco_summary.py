@@ -27,7 +27,7 @@ def directory(name: str) -> Path:
 
 
 def summarise(name: str, out: Path, tasks: Iterable[Task], budgets: Sequence[int]) -> None:
-    """results/NAME from the records of the tasks, which have a gap for each of the budgets."""
+    """results/NAME from the records of the tasks, which have a gap for each of the budgets within their own."""
     directory(name).mkdir(parents=True, exist_ok=True)
     with (
         gzip.GzipFile(directory(name) / SUMMARY, "wb", mtime=0) as packed,  # the same bytes for the same runs
@@ -36,8 +36,9 @@ def summarise(name: str, out: Path, tasks: Iterable[Task], budgets: Sequence[int
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(Run._fields)
         for task in tasks:
+            passed = [budget for budget in budgets if budget <= task.budget]
             for run in json.loads(task.path(out).read_text())["runs"]:
-                for budget, gap in zip(budgets, run["gaps"], strict=True):
+                for budget, gap in zip(passed, run["gaps"], strict=True):
                     found = f"{max(gap, 0):.4g}"
                     writer.writerow((task.optimizer, task.function, task.dim, run["instance"], budget, found))
     (directory(name) / MADE).write_text((out / MADE).read_text("utf-8"), "utf-8")
@@ -55,6 +56,6 @@ def read(name: str) -> list[Run]:
 def software(name: str) -> str:
     """With what it was made, and where."""
     made = json.loads((directory(name) / MADE).read_text(encoding="utf-8"))
-    packages = ("gesmr", "coco-experiment", "cma", "scipy", "jax", "numpy")
+    packages = ("gesmr", "coco-experiment", "cma", "scipy", "evosax", "jax", "numpy")
     versions = ", ".join(f"{package} {made[package]}" for package in packages if package in made)
     return f"{versions}, Python {made['python']}; {made['device']}; {made['date']}."
