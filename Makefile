@@ -12,7 +12,7 @@ REQUIRES := import sys; sys.exit(sys.version_info < (3, 11) and "gesmr needs Pyt
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 CHOSEN := $(if $(PYTHON),$(VENV)/.python$(shell $(PYTHON) -c '$(VERSION)'))
 
-.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco coco-budgets coco-mixed format clean help
+.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco coco-budgets coco-beyond coco-mixed format clean help
 
 help:
 	@echo "make setup      a virtual environment with everything the other targets need"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench      speed and memory beside evosax, pycma and nevergrad, into benchmarks/README.md"
 	@echo "make coco       COCO's functions beside pycma, scipy and evosax, into docs/benchmarks.md: over an hour of CPU; JOBS=16"
 	@echo "make coco-budgets  population sizes for small budgets, into docs/budgets.md: half an hour of CPU"
+	@echo "make coco-beyond   recombination, its settings and its peers, into docs: hours of CPU; JOBS=16"
 	@echo "make coco-mixed    integers and constraints beside scipy and pycma, into docs: half an hour of CPU"
 	@echo "make format     let ruff rewrite the code"
 	@echo "make clean      remove environments, caches and build products"
@@ -90,6 +91,10 @@ coco: $(BENCH_STAMP)
 coco-budgets: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco_budgets.py --jobs $(JOBS) --write docs/budgets.md
 	$(BENCH_VENV)/bin/python benchmarks/tuning.py --write docs/budgets.md
+
+coco-beyond: $(BENCH_STAMP)
+	$(BENCH_VENV)/bin/python benchmarks/coco_beyond.py coco-beyond-choice --jobs $(JOBS) --write docs/recombination.md
+	$(BENCH_VENV)/bin/python benchmarks/coco_beyond.py coco-beyond --jobs $(JOBS) --write docs/recombination.md docs/choosing.md
 
 coco-mixed: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco_mixint_choice.py --jobs $(JOBS) --write docs/spaces.md

@@ -203,3 +203,71 @@ def test_recorders_refuse_what_is_no_integer_or_out_of_bounds(load):
         with pytest.raises(ValueError, match=r"integers|outside"):
             recorder(wrong)
     assert recorder(x) == recorder.gap
+
+
+@pytest.fixture
+def beyond(load):
+    return load("coco_beyond_page")
+
+
+def test_settings_differ_from_a_centre_in_one_value(beyond):
+    for centre in beyond.CENTRES:
+        star = beyond.star(centre)
+        assert [sum(a != b for a, b in zip(centre, each, strict=True)) for each in star] == [0, *[1] * (len(star) - 1)]
+    assert len(beyond.SETTINGS) == sum(len(beyond.star(centre)) for centre in beyond.CENTRES)  # none has another's name
+    assert str(beyond.DEFAULT) in beyond.SETTINGS
+
+
+@pytest.mark.parametrize("num_children", [1, 3, 10, 38, 70, 100])
+def test_groups_of_eight_are_the_default(beyond, num_children):
+    state = gesmr.GESMR().init(None, num_children, 5)
+    assert beyond.DEFAULT.groups(num_children) == len(state)
+
+
+def test_the_default_is_one_of_the_settings(load, beyond):
+    """The same run, whether `minimize` chooses everything itself or is told."""
+    for package in ("cocoex", "cma", "evosax"):
+        pytest.importorskip(package, reason="make setup")
+    script, tasks = load("coco_beyond"), load("coco_tasks")
+
+    def gaps(optimize):
+        objective = script.Passing(3, 5, 1, [300])
+        optimize(objective, 5, 7)
+        return objective.gaps
+
+    parts, sizes = script.PARTS, beyond.SIZES
+    for size in sizes:
+        name, told = beyond.sized("default", size), beyond.sized(str(beyond.DEFAULT), size)
+        assert gaps(parts[beyond.CONFIRMATION].optimizers[name]) == gaps(parts[beyond.CHOICE].optimizers[told])
+    (first, second) = script.run(tasks.Task("SNES", 1, 5, (1, 2), 1000), beyond.CONFIRMATION)
+    assert first["gaps"] == sorted(first["gaps"], reverse=True)
+    assert first["gaps"][-1] < 1e-7 < first["gaps"][0] != second["gaps"][0]
+
+
+def test_the_large_suite_begins_where_bbob_ends(load):
+    pytest.importorskip("cocoex", reason="pip install coco-experiment")
+    problems, rng = load("coco_problems"), np.random.default_rng(0)
+    for dim in (40, 80):
+        passing = problems.Passing(8, dim, 1, [10])
+        rows = rng.uniform(-5, 5, (3, dim))
+        values = passing(rows)
+        assert values.shape == (3,)
+        assert passing(rows[1]) == values[1] >= values.min() == passing.gap + passing.optimum
+        assert passing.evaluations == 4
+
+
+def test_tables_of_recombination_by_hand(load, beyond):
+    """The first is better by 2 on one function and by 8 on the other, in geometric means by 4; the last has none."""
+    Run = load("coco_summary").Run
+    gaps = {"first": (1.0, 1.0), "second": (2.0, 8.0)}
+    runs = [
+        Run(beyond.sized(name, size), function, dim, 1, budget, gap)
+        for name, each in gaps.items() for size in beyond.SIZES for dim, budgets in beyond.BUDGETS.items()
+        for budget in budgets for function, gap in zip((2, 4), each, strict=True)
+    ]  # fmt: skip
+    found = load("coco_budgets_page").gaps(runs)
+    assert beyond.against(found, "first", "second")[2] == "| 5 | 100·d | 2 : 0 | 4 | 2 : 0 | 4 |"
+    assert beyond.against(found, "second", "first")[-1] == "| all |  | 0 : 18 | 0.25 | 0 : 18 | 0.25 |"
+    assert beyond.by_function(found, "first", "second")[2].startswith("| 2 Ellipsoid | 2 |")
+    names = [beyond.sized(name, beyond.AUTOMATIC) for name in ("first", "second", "third")]
+    assert beyond.map_of(found, names)[2] == "| separable | 5 | 100·d | **1** | 4 |  |"

@@ -1,0 +1,229 @@
+"""The settings that recombine, and the tables of what `coco_beyond.py` found with them: nothing is run.
+
+python benchmarks/coco_beyond_page.py --write docs/recombination.md docs/choosing.md
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from coco_budgets_page import Found, compared, gaps
+from coco_page import GROUPS, NAMES, SOLVED, bold_best, table
+from coco_summary import Run, read, software
+from common import has_marks, marks, replace_table
+from scipy.stats import rankdata
+
+CHOICE, CONFIRMATION, MAP = "coco-beyond-choice", "coco-beyond", "coco-beyond-map"  # marks; the first two are results
+CHOICE_DIMS = (5, 20)
+ALL_BUDGETS = (100, 300, 1000)  # evaluations per variable
+BUDGETS = {5: ALL_BUDGETS, 20: ALL_BUDGETS, 80: ALL_BUDGETS[:2], 320: ALL_BUDGETS[:1]}  # by dimension
+AUTOMATIC = "automatic"
+SIZES = {"popsize 101": 101, AUTOMATIC: None}
+
+
+class Setting(NamedTuple):
+    """What is chosen."""
+
+    recombine: float  # the share of the groups that do
+    group: int  # children in a group
+    parents: float  # η_x
+    rates: float  # η_σ
+    mates: int | None = None  # from how many parents a child has its genes; None: any
+
+    def groups(self, num_children: int) -> int:
+        """K; at least four, as by default."""
+        return min(num_children, max(4, round(num_children / self.group)))
+
+    def __str__(self) -> str:
+        mates = "" if self.mates is None else f", mates {self.mates}"
+        return (
+            f"recombine {self.recombine:g}, group {self.group}, parents {self.parents:g}, rates {self.rates:g}{mates}"
+        )
+
+
+DEFAULT = Setting(0, 8, 0.2, 0.1)  # of `minimize`
+CENTRES = (Setting(0.4, 5, 0.5, 0.5), Setting(0.4, 8, 0.2, 0.1))
+VALUES = {
+    "recombine": (0, 0.2, 0.4, 0.6, 0.8, 1), "group": (5, 8, 10), "parents": (0.2, 0.5), "rates": (0.1, 0.3, 0.5),
+    "mates": (None, 2),
+}  # fmt: skip
+
+
+def star(centre: Setting) -> list[Setting]:
+    """It, and all that differ from it in one value."""
+    return [centre, *(
+        centre._replace(**{name: value})
+        for name, values in VALUES.items() for value in values if value != getattr(centre, name)
+    )]  # fmt: skip
+
+
+SETTINGS = {str(setting): setting for centre in CENTRES for setting in star(centre)}
+CHOSEN = CENTRES[0]
+TRIED = ("GESMR", *SETTINGS)  # by name: the paper's, then the settings
+
+
+def sized(name: str, size: str) -> str:
+    """An optimiser's name where it has a population of this size."""
+    return f"{name}, {size}"
+
+
+def _ranks(found: Found, names: Sequence[str], dims: Iterable[int]) -> np.ndarray:
+    """The mean over dimensions and budgets, functions and instances of the rank of each."""
+    each = []
+    for dim in dims:
+        for budget in BUDGETS[dim]:
+            rows = [found[name, dim, budget] for name in names]
+            values = [np.concatenate([of[function] for function in sorted(of)]) for of in rows]
+            each.append(rankdata(values, axis=0).mean(1))
+    return np.mean(each, axis=0)
+
+
+def _beside(found: Found, first: str, second: str, dims: Iterable[int]) -> list[str]:
+    """Functions and budgets with the lower : higher median gap, and how much smaller it is in the geometric mean."""
+    each = [
+        compared(found[first, dim, budget], found[second, dim, budget]) for dim in dims for budget in BUDGETS[dim]
+    ]  # fmt: skip
+    lower, higher, logs = zip(*each, strict=True)
+    return [f"{sum(lower)} : {sum(higher)}", f"{10 ** np.mean(logs):.2g}"]
+
+
+def choice(runs: Sequence[Run]) -> list[str]:
+    """Every setting's mean rank on the odd functions at both sizes of population, and how it stands beside default."""
+    found = gaps(runs)
+    columns = [
+        _ranks(found, [sized(name, size) for name in TRIED], dims)
+        for size in SIZES for dims in ((5,), (20,))
+    ]  # fmt: skip
+    columns.append(np.mean(columns, axis=0))
+    shown = [bold_best(column.round(1).tolist(), lambda value: f"{value:.1f}") for column in columns]
+    rows = []
+    for place in np.argsort(columns[-1]):
+        name, setting = TRIED[place], SETTINGS.get(TRIED[place])
+        what = _values(setting) if setting else [name, "10", "0.5", "0.5", ""]
+        beside = [_beside(found, sized(name, size), sized(str(DEFAULT), size), CHOICE_DIMS) for size in SIZES]
+        rows.append([*what, *(column[place] for column in shown), *chain(*beside)])
+    headings = ["share", "K", "η_x", "η_σ", "mates", "101: 5-D", "101: 20-D", "auto: 5-D", "auto: 20-D", "all",
+                "101: beside default", "gap smaller by", "auto: beside default", "gap smaller by"]  # fmt: skip
+    return table(headings, rows, 5)
+
+
+def _values(setting: Setting) -> list[str]:
+    is_default = " (default)" if setting == DEFAULT else ""
+    mates = "any" if setting.mates is None else f"{setting.mates}"
+    return [f"{setting.recombine:g}{is_default}", f"{setting.groups(100)}", f"{setting.parents:g}",
+            f"{setting.rates:g}", mates if setting.recombine else ""]  # fmt: skip
+
+
+def against(found: Found, first: str, second: str) -> list[str]:
+    """The first beside the second at both sizes, in every dimension and for every budget."""
+    rows = []
+    for dim, budgets in BUDGETS.items():
+        for budget in budgets:
+            row = [str(dim), f"{budget}·d"]
+            for size in SIZES:
+                pair = [found[sized(name, size), dim, budget] for name in (first, second)]
+                lower, higher, log = compared(*pair)
+                row += [f"{lower} : {higher}", f"{10**log:.2g}"]
+            rows.append(row)
+    whole = [cell for size in SIZES for cell in _beside(found, sized(first, size), sized(second, size), BUDGETS)]
+    return table(["d", "budget", *(cell for size in SIZES for cell in (size, "gap smaller by"))],
+                 [*rows, ["all", "", *whole]], 2)  # fmt: skip
+
+
+def by_function(found: Found, first: str, second: str) -> list[str]:
+    """By which factor the median gap of the first is smaller, after the largest budget of each dimension."""
+    columns = [(dim, size) for dim in BUDGETS for size in SIZES]
+    functions = sorted({function for each in found.values() for function in each})
+    rows = []
+    for function in functions:
+        cells = []
+        for dim, size in columns:
+            ours, theirs = (
+                float(np.median(found[sized(name, size), dim, max(BUDGETS[dim])][function])) for name in (first, second)
+            )
+            cells.append("both solved" if max(ours, theirs) <= SOLVED else f"{theirs / ours:.2g}")
+        rows.append([f"{function} {NAMES[function - 1]}", *cells])
+    return table(["", *(f"{dim}-D, {size}" for dim, size in columns)], rows)
+
+
+def map_of(found: Found, names: Sequence[str]) -> list[str]:
+    """For every kind of function, dimension and budget: how many times the gap of the best everyone's is.
+
+    Of the median gaps over instances the geometric mean over functions.
+    """
+    rows = []
+    for kind, functions in GROUPS.items():
+        for dim, budgets in BUDGETS.items():
+            for budget in budgets:
+                means = [_mean_gap(found.get((name, dim, budget), {}), functions) for name in names]
+                least = min((mean for mean in means if not math.isnan(mean)), default=math.nan)
+                if not math.isnan(least):  # someone was run
+                    cells = bold_best([mean / least for mean in means], _times)
+                    rows.append([kind, str(dim), f"{budget}·d", *cells])
+    return table(["functions", "d", "budget", *names], rows, 3)
+
+
+def _mean_gap(each: dict[int, np.ndarray], functions: Iterable[int]) -> float:
+    logs = [math.log(float(np.median(each[function]))) for function in functions if function in each]
+    return math.exp(np.mean(logs)) if logs else math.nan
+
+
+def _times(ratio: float) -> str:
+    return "" if math.isnan(ratio) else f"{ratio:.2g}" if ratio < 1000 else f"{ratio:.0e}"
+
+
+def _page_of_choice() -> str:
+    return "\n".join([*choice(read(CHOICE)), "", software(CHOICE)])
+
+
+def _page_of_confirmation() -> str:
+    found = gaps(run for run in read(CONFIRMATION) if run.function % 2 == 0)
+    lines = [
+        "Even functions on which GESMR-X has the lower : higher median gap than the default, and by which factor its "
+        "gap is smaller in the geometric mean.", "", *against(found, "GESMR-X", "default"), "",
+        "By which factor its median gap is smaller, function by function, after the largest budget.", "",
+        *by_function(found, "GESMR-X", "default"), "",
+        software(CONFIRMATION),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _page_of_map() -> str:
+    runs = [run for run in read(CONFIRMATION) if run.function % 2 == 0]
+    names = list(dict.fromkeys(run.optimizer for run in runs))
+    return "\n".join([*map_of(gaps(runs), names), "", software(CONFIRMATION)])
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    CHOICE: _page_of_choice,
+    CONFIRMATION: _page_of_confirmation,
+    MAP: _page_of_map,
+}
+
+
+def check_writable(parser: argparse.ArgumentParser, paths: Iterable[Path]) -> None:
+    for path in paths:
+        if not any(has_marks(path, name) for name in PAGES):
+            names = " or ".join(marks(name)[0] for name in PAGES)
+            parser.error(f"--write needs files with {names} and where its table ends, got {path}")
+
+
+def write(paths: Iterable[Path], names: Iterable[str] = tuple(PAGES)) -> None:
+    """All of the tables that the files have marks for."""
+    for path in paths:
+        for name in names:
+            if has_marks(path, name):
+                replace_table(path, name, PAGES[name]())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", type=Path, nargs="+", required=True, metavar="FILE", help="replace the tables in it")
+    args = parser.parse_args()
+    check_writable(parser, args.write)
+    sys.exit(write(args.write))
