@@ -28,9 +28,12 @@ STEP = 100  # generations per call
 
 
 def default_population(name: str, dim: int) -> int:
-    """What an algorithm's authors advise: 10·d for DE, 4 + ⌊3 ln d⌋ for strategies; CR-FM-NES draws pairs."""
+    """4 + ⌊3 ln d⌋ for strategies, as their authors have it (CR-FM-NES draws pairs); Storn and Price's 10·d for DE.
+
+    DE's is at most 400: it would have too few generations in many dimensions, and evosax needs time for its square.
+    """
     if name == "DE":
-        return 10 * dim
+        return min(10 * dim, 400)
     advised = 4 + math.floor(3 * math.log(dim))
     return advised + advised % 2 if name == "CR-FM-NES" else advised
 

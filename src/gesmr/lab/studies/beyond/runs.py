@@ -35,7 +35,7 @@ CHOICE_SEEDS = range(1000, 1020)
 POINTS = 60  # of a history that are kept, at most
 CMAES = "CMA-ES"
 OTHERS = (*PEERS, CMAES)  # each with a population of 100 and with its own
-_LEAST_GENERATIONS = 20  # that a default population must leave room for
+_CMAES_RUNS = 3  # of a job: a minute or less
 _RESTARTED = 10_000  # how far apart the seeds of CMA-ES's restarts are
 REVISION = 1  # raised when the same specification would give other random draws
 
@@ -90,32 +90,33 @@ def _rows(functions: Sequence[str], *places: tuple[int, bool]) -> list[Row]:
 
 PLACES = ((30, False), (30, True), (100, False), (100, True))
 FIRST = ("GESMR", X, DEFAULT)
-ALL_SEEDS, SOME_SEEDS, FEW_SEEDS = range(40), range(10), range(5)
+ALL_SEEDS, SOME_SEEDS, FEW_SEEDS = range(40), range(10), range(3)
 
 
 def _blocks(profile: str) -> list[Block]:
-    """What a profile has, in the order of what matters most."""
+    """What a profile has, in the order of what matters most. Fewer seeds where a run takes seconds."""
     if profile == "quick":
-        return [Block((*FIRST, "SAMR", PEERS[0]), _rows(("ackley", "sphere"), (30, False)), FEW_SEEDS)]
+        return [Block((*FIRST, "SAMR", PEERS[0]), _rows(("ackley", "sphere"), (30, False)), range(5))]
     if profile == "choice":
-        return [Block([*FIRST[::2], *map(str, GRID)], _rows(CHOICE_FUNCTIONS, *PLACES), CHOICE_SEEDS)]
+        return [Block(["GESMR", DEFAULT, *map(str, GRID)], _rows(CHOICE_FUNCTIONS, *PLACES), CHOICE_SEEDS)]
     near, far = _rows(WITH_OPTIMUM, *PLACES), _rows(WITH_OPTIMUM, (1000, False))
     near_ill, far_ill = _rows(ILL_CONDITIONED, *PLACES), _rows(ILL_CONDITIONED, (1000, False))
-    mixing = (*MIXING, *PARTLY_MIXING)
+    small, far_turned = _rows(WITH_OPTIMUM, (2, False), (2, True)), _rows(WITH_OPTIMUM, (1000, True))
+    ranked = (*FIRST, *PAPERS, *MIXING)
     return [
-        Block(FIRST, near, ALL_SEEDS),
-        Block(PAPERS, near, ALL_SEEDS),
+        Block((*FIRST, *PAPERS), near, ALL_SEEDS),
         Block(FIRST, far, ALL_SEEDS),
-        Block((LAMR_NAME, *mixing), near, ALL_SEEDS),
-        Block(PEERS, near, ALL_SEEDS),
+        Block((LAMR_NAME, *MIXING, *PARTLY_MIXING), near, ALL_SEEDS),
+        Block(PEERS, near, SOME_SEEDS),
         Block(PAPERS, far, ALL_SEEDS),
-        Block(MIXING, far, ALL_SEEDS),
-        Block((*FIRST, *PAPERS, *MIXING, *PEERS), near_ill, ALL_SEEDS),
-        Block(PEERS, far, SOME_SEEDS),
+        Block(ranked, near_ill, ALL_SEEDS),
+        Block(PEERS, near_ill, SOME_SEEDS),
+        Block(PEERS, far, FEW_SEEDS),
         Block((CMAES,), [*near, *near_ill], FEW_SEEDS),
-        Block((*FIRST, *PAPERS, *MIXING, *PEERS), _rows(WITH_OPTIMUM, (2, False), (2, True)), ALL_SEEDS),
-        Block((*FIRST, *PEERS), far_ill, SOME_SEEDS),
-        Block((*FIRST, *PEERS), _rows(WITH_OPTIMUM, (1000, True)), FEW_SEEDS),
+        Block((*ranked, *PEERS), small, ALL_SEEDS),
+        Block(MIXING, far, SOME_SEEDS),
+        Block((*FIRST, *PEERS), far_ill, FEW_SEEDS),
+        Block(FIRST, far_turned, FEW_SEEDS),
         Block((LAMR_NAME,), far, FEW_SEEDS),
     ]
 
@@ -153,7 +154,7 @@ class BeyondStudy(Study[BeyondRun]):
 
         def most(run: BeyondRun, methods: Sequence[str]) -> int:
             if run.method == CMAES:
-                return 1
+                return _CMAES_RUNS
             return most_lanes(population_of(run), run.dim, memory) // populations_of(methods)
 
         found = batches(specs, ("std", "seed"), most, fixed_rates=())
@@ -163,9 +164,7 @@ class BeyondStudy(Study[BeyondRun]):
 
 def population_of(run: BeyondRun) -> int:
     """What a run holds, but for an elite."""
-    if run.popsize:
-        return run.popsize
-    return min(default_population(run.method, run.dim), evaluations_of(run.generations) // _LEAST_GENERATIONS)
+    return run.popsize or default_population(run.method, run.dim)
 
 
 def check_installed(method: str) -> None:
@@ -274,7 +273,11 @@ class CmaesJob(_Labelled):
 
     @property
     def work(self) -> float:
-        return float(evaluations_of(self.one.generations) * self.one.dim * len(self.specs))
+        return float(self._generations * population_of(self.one) * self.one.dim * len(self.specs))
+
+    @property
+    def _generations(self) -> int:
+        return evaluations_of(self.one.generations) // population_of(self.one)
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         with pycma.one_thread():
@@ -287,7 +290,7 @@ class CmaesJob(_Labelled):
         objective = pycma.in_double(MovedTask(run.dim, run.rotated).objective(lanes.shared, _only(lanes.own)))
         start, restarts = partial(pycma.full_cmaes, np.zeros(run.dim), run.std, population=population), 0
         strategy, best = start(seed=run.seed), [np.inf]
-        for _ in range(evaluations_of(run.generations) // population):
+        for _ in range(self._generations):
             if strategy.stop():
                 restarts += 1
                 strategy = start(seed=run.seed + _RESTARTED * restarts)
