@@ -140,9 +140,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dims", nargs="+", type=int, metavar="D", help="some of them")
     parser.add_argument("--out", type=Path, help="where results are kept (runs/PART)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
-    parser.add_argument(
-        "--write", type=Path, nargs="+", metavar="FILE", help="then results/PART and the tables in them"
-    )
+    parser.add_argument("--write", type=Path, nargs="*", metavar="FILE", help="then results/PART and tables in files")
     args = parser.parse_args()
     part, args.out = PARTS[args.part], args.out or Path("runs") / args.part
     for name, known in part._asdict().items():
@@ -163,9 +161,9 @@ def main() -> int:
         for dim in args.dims for name in args.optimizers for function in args.functions
     ]  # fmt: skip
     compute(tasks, partial(run, part=args.part), args.out, args.jobs, PACKAGES)
-    if args.write:
+    if args.write is not None:
         summarise(args.part, args.out, tasks, page.ALL_BUDGETS)
-        page.write(args.write)
+        page.write(args.write, page.TABLES[args.part])
     return 0
 
 

@@ -34,16 +34,17 @@ class Setting(NamedTuple):
     parents: float  # η_x
     rates: float  # η_σ
     mates: int | None = None  # from how many parents a child has its genes; None: any
+    least: int = 4  # groups, however small the population
 
     def groups(self, num_children: int) -> int:
-        """K; at least four, as by default."""
-        return min(num_children, max(4, round(num_children / self.group)))
+        """K."""
+        return min(num_children, max(self.least, round(num_children / self.group)))
 
     def __str__(self) -> str:
         mates = "" if self.mates is None else f", mates {self.mates}"
-        return (
-            f"recombine {self.recombine:g}, group {self.group}, parents {self.parents:g}, rates {self.rates:g}{mates}"
-        )
+        least = "" if self.least == 4 else f", at least {self.least}"
+        sizes = f"recombine {self.recombine:g}, group {self.group}, parents {self.parents:g}, rates {self.rates:g}"
+        return f"{sizes}{mates}{least}"
 
 
 DEFAULT = Setting(0, 8, 0.2, 0.1)  # of `minimize`
@@ -62,7 +63,19 @@ def star(centre: Setting) -> list[Setting]:
     )]  # fmt: skip
 
 
-SETTINGS = {str(setting): setting for centre in CENTRES for setting in star(centre)}
+# Between the best of the stars, which have few parents; and eight groups, of which each kind has more than two
+SECOND = (
+    Setting(0.4, 8, 0.2, 0.3, least=8),
+    Setting(0.4, 5, 0.2, 0.3, least=8),
+    Setting(0.4, 5, 0.2, 0.1, least=8),
+    Setting(0.6, 5, 0.2, 0.3, least=8),
+    Setting(0.8, 5, 0.2, 0.3, least=8),
+    Setting(0.8, 8, 0.2, 0.3),
+    Setting(1, 8, 0.2, 0.3),
+    Setting(0.4, 8, 0.1, 0.3, least=8),
+    Setting(0.4, 8, 0.3, 0.3, least=8),
+)
+SETTINGS = {str(setting): setting for setting in (*star(CENTRES[0]), *star(CENTRES[1]), *SECOND)}
 CHOSEN = CENTRES[0]
 TRIED = ("GESMR", *SETTINGS)  # by name: the paper's, then the settings
 
@@ -104,7 +117,7 @@ def choice(runs: Sequence[Run]) -> list[str]:
     rows = []
     for place in np.argsort(columns[-1]):
         name, setting = TRIED[place], SETTINGS.get(TRIED[place])
-        what = _values(setting) if setting else [name, "10", "0.5", "0.5", ""]
+        what = _values(setting) if setting else ["0 (the paper's)", "√N", "0.5", "0.5", ""]
         beside = [_beside(found, sized(name, size), sized(str(DEFAULT), size), CHOICE_DIMS) for size in SIZES]
         rows.append([*what, *(column[place] for column in shown), *chain(*beside)])
     headings = ["share", "K", "η_x", "η_σ", "mates", "101: 5-D", "101: 20-D", "auto: 5-D", "auto: 20-D", "all",
@@ -113,10 +126,9 @@ def choice(runs: Sequence[Run]) -> list[str]:
 
 
 def _values(setting: Setting) -> list[str]:
-    is_default = " (default)" if setting == DEFAULT else ""
-    mates = "any" if setting.mates is None else f"{setting.mates}"
-    return [f"{setting.recombine:g}{is_default}", f"{setting.groups(100)}", f"{setting.parents:g}",
-            f"{setting.rates:g}", mates if setting.recombine else ""]  # fmt: skip
+    share = f"{setting.recombine:g} (default)" if setting == DEFAULT else f"{setting.recombine:g}"
+    mates = "" if not setting.recombine else "any" if setting.mates is None else f"{setting.mates}"
+    return [share, f"N/{setting.group}, ≥ {setting.least}", f"{setting.parents:g}", f"{setting.rates:g}", mates]
 
 
 def against(found: Found, first: str, second: str) -> list[str]:
@@ -204,6 +216,7 @@ PAGES: dict[str, Callable[[], str]] = {
     CONFIRMATION: _page_of_confirmation,
     MAP: _page_of_map,
 }
+TABLES = {CHOICE: (CHOICE,), CONFIRMATION: (CONFIRMATION, MAP)}  # of which results
 
 
 def check_writable(parser: argparse.ArgumentParser, paths: Iterable[Path]) -> None:

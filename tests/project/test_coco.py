@@ -214,7 +214,8 @@ def test_settings_differ_from_a_centre_in_one_value(beyond):
     for centre in beyond.CENTRES:
         star = beyond.star(centre)
         assert [sum(a != b for a, b in zip(centre, each, strict=True)) for each in star] == [0, *[1] * (len(star) - 1)]
-    assert len(beyond.SETTINGS) == sum(len(beyond.star(centre)) for centre in beyond.CENTRES)  # none has another's name
+    stars = sum(len(beyond.star(centre)) for centre in beyond.CENTRES)
+    assert len(beyond.SETTINGS) == stars + len(beyond.SECOND)  # none has another's name
     assert str(beyond.DEFAULT) in beyond.SETTINGS
 
 
@@ -254,6 +255,21 @@ def test_the_large_suite_begins_where_bbob_ends(load):
         assert values.shape == (3,)
         assert passing(rows[1]) == values[1] >= values.min() == passing.gap + passing.optimum
         assert passing.evaluations == 4
+
+
+def test_all_settings_were_run_on_odd_functions_alone(load, beyond):
+    runs = load("coco_summary").read(beyond.CHOICE)
+    assert {run.function for run in runs} == set(range(1, 25, 2))
+    assert {run.optimizer for run in runs} == {
+        beyond.sized(name, size) for name in beyond.TRIED for size in beyond.SIZES
+    }
+    heading, _, *rows = beyond.choice(runs)
+    assert len(rows) == len(beyond.TRIED)
+    ranks = [float(row.split("|")[heading.split("|").index(" all ")].strip(" *")) for row in rows]
+    assert ranks == sorted(ranks)
+    assert np.mean(ranks) == pytest.approx((len(rows) + 1) / 2, abs=0.1)
+    (default,) = [row for row in rows if "(default)" in row]
+    assert default.endswith("| 0 : 0 | 1 | 0 : 0 | 1 |")  # beside itself
 
 
 def test_tables_of_recombination_by_hand(load, beyond):
