@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gesmr.lab.run.lanes import METHODS, ORACLES
+from gesmr.lab.show.claims import OWN
 from gesmr.lab.studies.functions.tables import TITLES, number
 
 ROOT = Path(__file__).parents[1]
@@ -213,7 +214,7 @@ def _share(cells: list[dict[str, str]]) -> str:
 def _claims() -> str:
     """Of all studies, in order."""
     homes = [path for path in sorted(RESULTS.glob("*/claims.json")) if path.parent.name not in _OTHER_RUNS]
-    return _claim_lines([claim for path in homes for claim in _json(path)])
+    return _claim_lines([claim for path in homes for claim in _json(path) if claim["number"] < OWN])
 
 
 _OTHER_RUNS = ("as-text", "shifted", "images-shared-noise")  # of claims that another directory decides

@@ -37,19 +37,21 @@ def holm(p: np.ndarray) -> np.ndarray:
     return corrected.reshape(np.shape(p))
 
 
-def all_pairs(samples: Sequence[np.ndarray]) -> np.ndarray:
-    """p-values of Mann and Whitney's test of every pair of samples, corrected for the number of pairs, `f[m, m]`."""
+def mann_whitney(first: np.ndarray, second: np.ndarray) -> float:
+    """The p-value of Mann and Whitney's test of two samples `f[n]` and `f[m]`, two-sided."""
     from scipy.stats import mannwhitneyu  # noqa: PLC0415 - slow to import
 
-    def p_value(first: np.ndarray, second: np.ndarray) -> float:
-        both = np.concatenate([first, second])
-        if (both == both[0]).all():  # of which scipy 1.18 says NaN
-            return 1.0
-        tested: Any = mannwhitneyu(first, second)
-        return float(tested.pvalue)
+    both = np.concatenate([first, second])
+    if (both == both[0]).all():  # of which scipy 1.18 says NaN
+        return 1.0
+    tested: Any = mannwhitneyu(first, second)
+    return float(tested.pvalue)
 
+
+def all_pairs(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """p-values of Mann and Whitney's test of every pair of samples, corrected for the number of pairs, `f[m, m]`."""
     pairs = list(combinations(range(len(samples)), 2))
-    corrected = holm(np.array([p_value(samples[i], samples[j]) for i, j in pairs]))
+    corrected = holm(np.array([mann_whitney(samples[i], samples[j]) for i, j in pairs]))
     table = np.ones((len(samples), len(samples)))
     for (i, j), p in zip(pairs, corrected, strict=True):
         table[i, j] = table[j, i] = p

@@ -1,4 +1,4 @@
-"""A claim of the paper, decided by a rule."""
+"""A claim, decided by a rule: the paper's, and a few of this project."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +12,7 @@ from rich.table import Table
 from .output import json_text
 
 R = TypeVar("R")
+OWN = 19  # claims from this number on are not the paper's
 
 
 class Verdict(StrEnum):
@@ -28,7 +29,7 @@ class Verdict(StrEnum):
 @dataclass(frozen=True)
 class Claim:
     number: int  # in the list of claims the project decides
-    claim: str  # what the paper says
+    claim: str  # what is said
     rule: str  # what must be true of our numbers for it to hold
     found: str  # our numbers
     verdict: Verdict
@@ -83,9 +84,9 @@ def as_json(decided: Sequence[Claim]) -> str:
 
 def as_text(decided: Sequence[Claim]) -> Table:
     """For the terminal."""
-    text = Table(
-        title="Claims of the paper", title_justify="left", box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False
-    )
+    own = any(claim.number >= OWN for claim in decided)
+    title = f"Claims of the paper{f', and from {OWN} on of this project' * own}"
+    text = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
     text.add_column("#", justify="right")
     for heading, ratio in (("Claim", 3), ("Rule", 4), ("Found", 3)):
         text.add_column(heading, ratio=ratio)

@@ -62,6 +62,7 @@ class View(Generic[R]):
     make_figures: Callable[..., Mapping[str, tuple[str, Figure]]]  # from R: a caption and a figure by name of its file
     text: str = ""  # what a reader should look for; exported results have a page only with it
     rules: Sequence[Rule[R]] = ()
+    counted: str = ""  # as what the report counts its claims; "": as the paper's
     formats: tuple[str, ...] = ("csv", "md")  # of tables
     more: Callable[[R], Mapping[str, str]] = lambda results: {}  # further files beside the tables, by name
     origin: Callable[[R, Sequence[StoredJob]], dict[str, Any]] | None = None  # in place of the usual provenance
@@ -146,7 +147,7 @@ class View(Generic[R]):
         return Chapter(
             title=self.title,
             summary=self.summary(results),
-            outcomes=[Outcome("", claim) for claim in self.decide(results)],
+            outcomes=[Outcome(self.counted, claim) for claim in self.decide(results)],
             caution="",
             sections=[Section(self.name, self.title, "show/report/study.html.j2", context)],
             provenance=[job.provenance for job in jobs],
