@@ -84,8 +84,9 @@ OTHER_RATES = {
     "SAMR-X": gesmr.SAMR(**LIKEWISE),
 }
 OURS = {
-    "GESMR-X": partial(by_setting, setting=page.CHOSEN),
-    "default": by_minimize,
+    "default-X": partial(by_setting, setting=page.CHOSEN),
+    "default": partial(by_setting, setting=page.DEFAULT),
+    "GESMR-X": partial(by_minimize, controller="GESMR-X"),
     **PAPER,
     **{
         name: partial(by_minimize, controller=controller, truncation=page.CHOSEN.parents)

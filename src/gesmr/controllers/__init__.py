@@ -38,7 +38,7 @@ _NAMED: dict[str, Callable[[int], Controller]] = {
     "GESMR": lambda n: _gesmr(n, "min", True),
     "GESMR-AVG": lambda n: _gesmr(n, "mean", True),
     "GESMR-FIX": lambda n: _gesmr(n, "min", False),
-    "GESMR-X": lambda n: GESMR(max(1, round(n / 5)), recombine=0.4),
+    "GESMR-X": lambda n: _gesmr(n, "min", True, recombine=0.4),  # beyond the paper, and the paper's but for the share
 }
 
 # Those the paper compares. A name that is added above is not one of them.
@@ -48,6 +48,7 @@ PAPER_NAMES = ("FMR", "1CMR", "15MR", "UCB/5", "UCB/10", "SAMR", "GESMR", "GESMR
 def controller(name: str, num_children: int = 100) -> Controller:
     """The method the paper calls `name`, with the paper's parameters: "GESMR", "UCB/5", "1CMR" …
 
+    "GESMR-X" is GESMR with recombination in 40% of its groups (docs/recombination.md).
     GESMR's K is √N, the 10 groups of the paper at its N = 100; say `num_children` for another N.
     "UCB/R" takes any R. The oracles OFMR and LAMR-G are searches over whole runs: `gesmr.OFMR`, `gesmr.LAMR`.
     """
@@ -70,9 +71,11 @@ def _ucb(arms: int) -> UCB:
     return UCB(arms=arms, low=1e-3, high=1.0)
 
 
-def _gesmr(num_children: int, score: str, adapt: bool) -> GESMR:
+def _gesmr(num_children: int, score: str, adapt: bool, recombine: float = 0.0) -> GESMR:
     groups = round(math.sqrt(num_children))
-    return GESMR(groups, meta_rate=2.0, truncation=0.5, low=1e-3, high=1e3, score=score, adapt=adapt)
+    return GESMR(
+        groups, meta_rate=2.0, truncation=0.5, low=1e-3, high=1e3, score=score, adapt=adapt, recombine=recombine
+    )
 
 
 # By the names of their classes, as checkpoints know them

@@ -84,7 +84,7 @@ class GESMR(HoldsLogRates, Recombines):
         return int((group_of_child(num_children, groups) >= copying).sum())
 
     def _groups(self, num_children: int) -> int:
-        return default_groups(num_children) if self.groups is None else self.groups
+        return default_groups(num_children, self.recombine > 0) if self.groups is None else self.groups
 
     def _worth(self, feedback: Feedback, groups: int) -> Array:
         """Δ_k, `f[K]`: the lowest (or mean) change in each group; `inf` for a group that cannot be judged."""
@@ -99,14 +99,14 @@ class GESMR(HoldsLogRates, Recombines):
         return jnp.where(count > 0, total / jnp.maximum(count, 1), jnp.inf)
 
 
-def default_groups(num_children: int) -> int:
-    """K for groups of about eight children, and at least four of them.
+def default_groups(num_children: int, recombining: bool = False) -> int:
+    """K for groups of about eight children, and at least four of them; eight if some recombine, who have two classes.
 
     Over populations of 12 to 3200 the best group had about that many, where √N groups lose up to orders of magnitude in
     large populations; at the paper's N = 100 it can hardly be told from its K = 10 (docs/why.md, study `groups`). With
     fewer than four a small population has too few rates to choose from (docs/budgets.md).
     """
-    return min(num_children, max(4, round(num_children / 8)))
+    return min(num_children, max(8 if recombining else 4, round(num_children / 8)))
 
 
 def group_of_child(num_children: int, groups: int) -> np.ndarray:
