@@ -19,16 +19,13 @@ from gesmr.lab.run.store import Store
 from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
 from gesmr.lab.studies.beyond import methods
-from gesmr.lab.studies.beyond.methods import CHOSEN, GRID, OURS, SharedRates, Variant, ga_of
+from gesmr.lab.studies.beyond.budget import evaluations_of, kept_generations
+from gesmr.lab.studies.beyond.methods import CHOSEN, CHOSEN_DEFAULT, GRID, OURS, SharedRates, Variant, ga_of
 from gesmr.lab.studies.beyond.moved_task import FUNCTIONS, MovedTask, moved_lanes, rotation_of
-from gesmr.lab.studies.beyond.runs import (
-    BeyondRun,
-    BeyondStudy,
-    evaluations_of,
-    kept_generations,
-    population_of,
-)
+from gesmr.lab.studies.beyond.networks import BeyondControl, BeyondImages
+from gesmr.lab.studies.beyond.runs import BeyondRun, BeyondStudy, population_of
 from gesmr.lab.studies.beyond.show import VIEW
+from gesmr.lab.studies.images import runs as images
 from gesmr.problems import functions
 from helpers.studies import arrays_in
 
@@ -44,8 +41,12 @@ def programs():
 # What is planned
 
 
+def on_functions(*asked, **narrowed):
+    return [spec for spec in STUDY.specs(Selection(*asked, **narrowed)) if isinstance(spec, BeyondRun)]
+
+
 def test_the_choice_has_functions_and_seeds_of_its_own():
-    choice, paper = STUDY.specs(Selection("choice")), STUDY.specs(Selection("paper"))
+    choice, paper = on_functions("choice"), on_functions("paper")
     assert {spec.function for spec in choice} == {"ackley", "rosenbrock"}
     assert {spec.seed for spec in choice} == set(range(1000, 1020))
     assert len(choice) == (2 + len(GRID)) * 2 * 2 * 4 * 20
@@ -53,7 +54,7 @@ def test_the_choice_has_functions_and_seeds_of_its_own():
 
 
 def test_the_full_profile():
-    specs = STUDY.specs(Selection("paper"))
+    specs = on_functions("paper")
     assert len({content_hash(as_json(spec)) for spec in specs}) == len(specs)
     of_main = [spec for spec in specs if (spec.dim, spec.function) == (100, "griewank")]
     for method in ("GESMR", "GESMR-X", "default", *gesmr.PAPER_NAMES, "LAMR-100", "FMR-X", "15MR-X", "SAMR-X"):
@@ -69,7 +70,7 @@ def test_the_full_profile():
 
 def test_selections_narrow_it_and_may_name_variants():
     name = "GESMR/share=0.3/K=8/x=0.25/rates=0.5/mates=2"
-    specs = STUDY.specs(Selection("quick", methods=("GESMR", name), functions=("ackley",), seeds=2))
+    specs = on_functions("quick", methods=("GESMR", name), functions=("ackley",), seeds=2)
     assert {(spec.method, spec.function, spec.seed) for spec in specs} == {
         (method, "ackley", seed) for method in ("GESMR", name) for seed in (0, 1)
     }
@@ -81,7 +82,21 @@ def test_every_run_is_in_one_job():
     specs = STUDY.specs(Selection("paper", dims=(30, 1000), seeds=1))
     jobs = STUDY.jobs(specs, 2**32)
     assert sorted((s for job in jobs for s in job.specs), key=hash) == sorted(specs, key=hash)
-    assert all(len({(s.function, s.rotated, s.method, s.popsize) for s in job.specs}) == 1 for job in jobs)
+    alike = [{replace(s, seed=0, std=0.0) if isinstance(s, BeyondRun) else replace(s, seed=0) for s in job.specs}
+             for job in jobs]  # fmt: skip
+    assert all(len(runs) == 1 for runs in alike)
+
+
+def test_networks_are_part_of_the_full_profile_or_asked_for():
+    full = [spec for spec in STUDY.specs(Selection("paper")) if not isinstance(spec, BeyondRun)]
+    tasks = {spec.dataset if isinstance(spec, BeyondImages) else spec.task for spec in full}
+    assert tasks == {"mnist", "fashion-mnist", "cartpole", "pendulum", "acrobot", "mountaincar"}
+    columns = {(spec.method, spec.popsize) for spec in full}
+    assert len(columns) == 8 + 2 * 4
+    assert len(full) == len(columns) * (4 * 5 + 2 * 3)
+    (one,) = STUDY.specs(Selection("quick", tasks=("mnist",), methods=("GESMR-X",), seeds=1, images=300))
+    assert one == BeyondImages("mnist", "GESMR-X", 0, 300, "uniform", 200)
+    assert not on_functions("paper", tasks=("cartpole",))
 
 
 # Methods
@@ -94,8 +109,11 @@ def test_the_name_of_a_variant_says_all_of_it(variant):
     assert ga_of(str(variant), 100) == variant.ga(100)
 
 
-def test_gesmr_x_is_the_chosen_variant():
+def test_what_was_chosen():
     assert ga_of("GESMR-X", 100) == CHOSEN.ga(100)
+    default, chosen = ga_of("default-X", 100), CHOSEN_DEFAULT.ga(100)
+    assert default == replace(chosen, controller=replace(chosen.controller, groups=None))
+    assert len(default.controller.init(noise.key(0), 100, 3)) == CHOSEN_DEFAULT.groups
 
 
 @pytest.mark.parametrize("method", OURS)
@@ -257,6 +275,35 @@ def test_without_evosax_it_says_what_to_install(monkeypatch):
     STUDY.jobs([run_of("GESMR")], 2**30)
     with pytest.raises(ModuleNotFoundError, match=r"need the package evosax: pip install 'gesmr\[peers\]'"):
         STUDY.jobs([run_of("GESMR"), run_of("SNES")], 2**30)
+
+
+# Networks
+
+
+@pytest.mark.parametrize(("method", "popsize"), [("GESMR-X", 100), ("SNES", 0)])
+def test_policies_evolve(method, popsize, programs):
+    spec = BeyondControl("cartpole", method, 0, 6, popsize=popsize)
+    arrays = compute(programs, spec)
+    best = arrays["best"][0]
+    assert (np.diff(best) >= 0).all()
+    assert 0 < best[0] <= best[-1] == arrays["final"][0] <= 500
+    assert 0 < arrays["held_out"][0] <= 500
+
+
+@pytest.fixture
+def forget_what_was_loaded():
+    images._load.cache_clear()
+    yield
+    images._load.cache_clear()
+
+
+@pytest.mark.usefixtures("sample", "forget_what_was_loaded")
+@pytest.mark.parametrize("method", ["GESMR-X", "DE"])
+def test_networks_learn_images(method, programs):
+    arrays = compute(programs, BeyondImages("mnist", method, 0, 20, "uniform", 6))
+    assert (np.diff(arrays["best"][0]) <= 0).all()
+    assert arrays["final"][0] == arrays["best"][0, -1]
+    assert 0 <= arrays["test_accuracy"][0] <= 1
 
 
 # Stored and shown

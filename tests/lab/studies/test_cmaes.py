@@ -248,7 +248,7 @@ def test_without_pycma_the_study_says_what_to_install():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "NotFoundError: the study cmaes needs the package cma: pip install 'gesmr[cma]'" in done.stderr
+    assert "NotFoundError: CMA-ES needs the package cma: pip install 'gesmr[cma]'" in done.stderr
 
 
 def power(time, memory, dims=(100, 1000, 2000, 5000, 10_000)):

@@ -6,16 +6,20 @@ differential evolution from a first population. evosax is not part of the core: 
 
 import importlib
 import math
+from abc import abstractmethod
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from ... import noise
 from .compilation import Program, shape
 from .lanes import Lanes, Task, key_of, lanes_shape
+from .specs import GetProgram, Job, S, Tick
 
 _CLASSES = {
     "DE": "DifferentialEvolution",
@@ -44,6 +48,9 @@ class Peer(NamedTuple):
     name: str
     population: int
 
+    def __str__(self) -> str:
+        return f"{self.name} N={self.population}"
+
     @property
     def has_first(self) -> bool:
         """Whether it starts from a first population, which it pays for."""
@@ -60,6 +67,56 @@ def extra() -> Any:
         return importlib.import_module("evosax.algorithms")
     except ImportError as error:
         raise ModuleNotFoundError("other algorithms need the package evosax: pip install 'gesmr[peers]'") from error
+
+
+@dataclass(frozen=True)
+class PeerJob(Job[S]):
+    """Runs of an algorithm of evosax, a lane each."""
+
+    @property
+    @abstractmethod
+    def peer(self) -> Peer: ...
+
+    @property
+    @abstractmethod
+    def task(self) -> Task: ...
+
+    @property
+    @abstractmethod
+    def evaluations(self) -> int:
+        """That a run may have."""
+
+    @property
+    def weight(self) -> float:
+        """How much work a gene is."""
+        return 1.0
+
+    @property
+    def programs(self) -> list[Program]:
+        return [make(self.peer, self.task, len(self.specs)) for make in (begin, go_on)]
+
+    @property
+    def work(self) -> float:
+        return self._work(self.generations)
+
+    @property
+    def generations(self) -> int:
+        return self.peer.generations(self.evaluations)
+
+    def _work(self, generations: int) -> float:
+        return generations * self.peer.population * self.task.num_genes * len(self.specs) * self.weight
+
+    def optimize(self, compiled: GetProgram, tick: Tick, lanes: Lanes) -> tuple[np.ndarray, np.ndarray]:
+        """Best values `f[R, 1 + G]`, before the first generation and after each, and the best solutions `f[R, d]`."""
+        start, advance = (compiled(make(self.peer, self.task, len(self.specs))) for make in (begin, go_on))
+        states = start(lanes)
+        best = [np.asarray(states.best_fitness)[:, None]]
+        for done in range(0, self.generations, STEP):
+            left = min(STEP, self.generations - done)
+            states, values = advance(np.int32(left), states, lanes)
+            best.append(np.asarray(values)[:, :left])
+            tick(self._work(left))
+        return np.concatenate(best, axis=1), np.asarray(states.best_solution)
 
 
 def begin(peer: Peer, task: Task, lanes: int) -> Program:

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
 
 from ...run.lanes import ORACLES
 from ...run.reading import LAMR_NAME
@@ -30,9 +31,10 @@ from ...show.figures import (
     title,
 )
 from ..cmaes.figures import LOOKS as CMAES_LOOKS
+from .budget import evaluations_of, kept_generations
 from .methods import CHOSEN, Variant, X
 from .results import MAIN, Choice, Results, Runs, choice, own
-from .runs import CMAES, OTHERS, Row, evaluations_of, kept_generations
+from .runs import CMAES, OTHERS, Row
 
 LOOKS: dict[str, LineStyle] = {
     X: LineStyle("#882255", (0.0, ()), "X", width=1.8, above=6),
@@ -76,9 +78,8 @@ def make_figures(results: Results) -> dict[str, tuple[str, Figure]]:
                 )
     if (found := choice(results)) is not None:
         made["beyond_choice"] = (
-            "Final value over that of the chosen setting, one parameter changed at a time: a line for every row "
-            "(geometric means over seeds; dimensions and turned rows look alike), black the geometric mean over rows. "
-            "Ring: the chosen setting.",
+            f"Final value over that of {X}, one parameter changed at a time and the others as the legends say: in "
+            "black and grey the geometric means over rows and seeds, in colour the rows behind the black line.",
             _choice(found),
         )
     return made
@@ -213,32 +214,51 @@ def _overview(results: Results, rows: Sequence[Row]) -> Figure:
 
 _PARAMETERS = {"share": "share of groups that recombine", "groups": "groups K", "truncation": "η_x: parents",
                "rate_truncation": "η_σ: surviving rates"}  # fmt: skip
+_SYMBOLS = {"share": "share", "groups": "K", "truncation": "η_x", "rate_truncation": "η_σ"}
+_MOST_LINES = 3
 
 
 def _choice(found: Choice) -> Figure:
-    figure = Figure(figsize=(PAGE_WIDTH, 4.9), layout=ConstrainedLayoutEngine(hspace=0.06))
+    figure = Figure(figsize=(PAGE_WIDTH, 5.2), layout=ConstrainedLayoutEngine(hspace=0.06))
     panels = figure.subplots(2, 2, squeeze=False)
     ratios = {v: tried.ratio for name, tried in found.tried.items() if (v := Variant.named(name)) is not None}
-    looks = {1.0: "-", 10.0: "--"}
-    for (field, text), axes in zip(_PARAMETERS.items(), panels.flat, strict=True):
-        line = sorted(
-            (v for v in ratios if v == CHOSEN._replace(**{field: getattr(v, field)})), key=lambda v: getattr(v, field)
-        )
-        x, y = [getattr(v, field) for v in line], np.array([ratios[v] for v in line])  # f[V, R]
-        log_y(axes, float(y.min()), float(y.max()))
-        log_ticks(axes, "x", x) if field == "groups" else axes.set_xticks(x)
-        for r, row in enumerate(found.rows):
-            axes.plot(x, y[:, r], looks.get(row.std, ":"), color=colour_of(row.function), linewidth=0.7, alpha=0.75)
-        mean = np.exp(np.log(y).mean(axis=1))
-        axes.plot(x, mean, color="black", linewidth=1.8, marker="o", markersize=3.5, zorder=5)
-        axes.plot(getattr(CHOSEN, field), 1.0, "o", markersize=9, markerfacecolor="none", color="black", zorder=6)
+    for (parameter, text), axes in zip(_PARAMETERS.items(), panels.flat, strict=True):
+        _slices(axes, parameter, ratios, found.rows)
         axes.set_xlabel(text)
-    label(panels, y="times the chosen")
+    label(panels, y=f"times {X}")
     functions = dict.fromkeys(row.function for row in found.rows)
-    handles = [mark("", f"{function.capitalize()}, std {std:g}") for function in functions for std in looks]
-    for handle, (function, dashes) in zip(handles, [(f, d) for f in functions for d in looks.values()], strict=True):
-        handle.set(color=colour_of(function), linestyle=dashes, linewidth=1.0)
-    handles += [mark("o", "geometric mean over rows", color="black", markersize=3.5),
-                mark("o", "chosen", color="black", markersize=8, markerfacecolor="none")]  # fmt: skip
-    legend_below(figure, handles, 3)
+    handles = [Line2D([], [], color=colour_of(function), linewidth=1.0, label=f"{function.capitalize()}, a row")
+               for function in functions]  # fmt: skip
+    handles.append(mark("o", X, color="black", markersize=8, markerfacecolor="none"))
+    legend_below(figure, handles)
     return settled(figure)
+
+
+def _slices(axes: Axes, parameter: str, ratios: Mapping[Variant, np.ndarray], rows: Sequence[Row]) -> None:
+    """Settings that differ in one parameter: a line for each of a few others, and the rows of the first of these."""
+    lines: dict[Variant, list[Variant]] = {}
+    for variant in sorted(ratios, key=lambda variant: getattr(variant, parameter)):
+        if not variant.shared and variant.mates is None:
+            lines.setdefault(variant._replace(**{parameter: getattr(CHOSEN, parameter)}), []).append(variant)
+    order = sorted(lines, key=lambda other: (CHOSEN not in lines[other] or len(lines[other]) < 3, -len(lines[other])))
+    shown = [other for other in order if len(lines[other]) >= 3][:_MOST_LINES]
+    drawn = np.concatenate([ratios[v] for other in shown[:1] for v in lines[other]] or [np.ones(1)])
+    means = [float(np.exp(np.log(ratios[v]).mean())) for other in shown for v in lines[other]] or [1.0]
+    log_y(axes, min(float(drawn.min()), *means, 1.0), max(float(drawn.max()), *means, 1.0))
+    ticks = sorted({getattr(v, parameter) for other in shown for v in lines[other]})
+    if parameter == "groups":
+        log_ticks(axes, "x", ticks)
+    else:
+        axes.set_xticks(ticks)
+    for i, other in enumerate(shown):
+        x = [getattr(v, parameter) for v in lines[other]]
+        y = np.array([ratios[v] for v in lines[other]])  # f[V, R]
+        for r, row in enumerate(rows if i == 0 else ()):
+            axes.plot(x, y[:, r], color=colour_of(row.function), linewidth=0.7, alpha=0.6, zorder=2)
+        said = ", ".join(f"{_SYMBOLS[name]} = {getattr(other, name):g}" for name in _PARAMETERS if name != parameter)
+        axes.plot(x, np.exp(np.log(y).mean(axis=1)), color=("black", "#777777", "#aaaaaa")[i], marker="os^"[i],
+                  linewidth=1.8 if i == 0 else 1.3, markersize=3.5, zorder=5 - i, label=said)  # fmt: skip
+    if any(CHOSEN in lines[other] for other in shown):
+        axes.plot(getattr(CHOSEN, parameter), 1.0, "o", markersize=9, markerfacecolor="none", color="black", zorder=6)
+    if shown:
+        axes.legend(loc="best", fontsize=6)

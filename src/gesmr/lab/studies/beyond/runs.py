@@ -10,7 +10,7 @@ What GESMR-X is was chosen on the profile `choice` alone: Ackley and Rosenbrock,
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -20,19 +20,20 @@ from ...run.batch import BatchJob, Run, batches, populations_of
 from ...run.compilation import Program
 from ...run.function_task import WITH_OPTIMUM, most_lanes
 from ...run.lanes import NUM_CHILDREN, Lanes
-from ...run.peers import PEERS, Peer, begin, default_population, go_on
-from ...run.peers import STEP as PEER_STEP
+from ...run.peers import PEERS, Peer, PeerJob, default_population
 from ...run.peers import extra as evosax
 from ...run.reading import LAMR_NAME
 from ...run.specs import GetProgram, Job, Selection, Study, Tick
 from ..cmaes import pycma
 from ..functions.runs import GENERATIONS, STDS
-from .methods import DEFAULT, GRID, MIXING, OURS, PAPERS, PARTLY_MIXING, Variant, X
+from .budget import evaluations_of, kept_of, kept_of_peer
+from .methods import DEFAULT, DEFAULT_X, GRID, MIXING, OURS, PAPERS, PARTLY_MIXING, Variant, X
 from .moved_task import FUNCTIONS, ILL_CONDITIONED, MovedTask, Place, moved_lanes
+from .networks import NETWORKS, BeyondControl, BeyondImages, networks_jobs, on_networks
 
+ON_FUNCTIONS = "functions"  # among the tasks
 CHOICE_FUNCTIONS = ("ackley", "rosenbrock")
 CHOICE_SEEDS = range(1000, 1020)
-POINTS = 60  # of a history that are kept, at most
 CMAES = "CMA-ES"
 OTHERS = (*PEERS, CMAES)  # each with a population of 100 and with its own
 _CMAES_RUNS = 3  # of a job: a minute or less
@@ -54,16 +55,6 @@ class BeyondRun(Run):
     generations: int  # T, of a population of 100; others have as many evaluations
     popsize: int = NUM_CHILDREN  # N of a GA; the population of another algorithm, 0 for what it is by default
     revision: int = REVISION
-
-
-def evaluations_of(generations: Any) -> Any:
-    """Those of T generations, the first population's included."""
-    return NUM_CHILDREN + 1 + NUM_CHILDREN * generations
-
-
-def kept_generations(generations: int) -> np.ndarray:
-    """The generations (from 1) whose values are kept: ever fewer, the first and the last among them."""
-    return np.unique(np.round(np.geomspace(1, generations, POINTS)).astype(int))
 
 
 class Row(NamedTuple):
@@ -89,7 +80,7 @@ def _rows(functions: Sequence[str], *places: tuple[int, bool]) -> list[Row]:
 
 
 PLACES = ((30, False), (30, True), (100, False), (100, True))
-FIRST = ("GESMR", X, DEFAULT)
+FIRST = ("GESMR", X, DEFAULT, DEFAULT_X)
 ALL_SEEDS, SOME_SEEDS, FEW_SEEDS = range(40), range(10), range(3)
 
 
@@ -121,13 +112,19 @@ def _blocks(profile: str) -> list[Block]:
     ]
 
 
-class BeyondStudy(Study[BeyondRun]):
+class BeyondStudy(Study[BeyondRun | BeyondImages | BeyondControl]):
     name = "beyond"
     title = "Beyond the paper: recombination on moved and turned functions, against other algorithms"
-    takes = ("functions", "dims", "methods", "seeds")
+    takes = ("functions", "dims", "methods", "seeds", "tasks", "images")
     profiles = ("quick", "choice", "paper")
 
-    def plan(self, selection: Selection) -> Sequence[BeyondRun]:
+    def plan(self, selection: Selection) -> Sequence[BeyondRun | BeyondImages | BeyondControl]:
+        """Functions, then networks if the profile is `paper` or they are asked for by their tasks."""
+        everything = (ON_FUNCTIONS, *NETWORKS)
+        tasks = selection.chosen("tasks", everything, everything if selection.profile == "paper" else everything[:1])
+        return [*(self._on_functions(selection) if ON_FUNCTIONS in tasks else ()), *on_networks(selection, tasks)]
+
+    def _on_functions(self, selection: Selection) -> list[BeyondRun]:
         """Methods that a profile does not have may be asked for: they get the rows and seeds of its first block."""
         functions, dims = selection.chosen("functions", FUNCTIONS), selection.chosen("dims", GENERATIONS)
         blocks = _blocks(selection.profile)
@@ -147,8 +144,8 @@ class BeyondStudy(Study[BeyondRun]):
             for seed in (block.seeds if selection.seeds is None else selection.seeds_or(0))
         ]
 
-    def jobs(self, specs: Sequence[BeyondRun], memory: int) -> Sequence[Job]:
-        """Runs of one function, dimension and method together, in the order of the plan."""
+    def jobs(self, specs: Sequence[BeyondRun | BeyondImages | BeyondControl], memory: int) -> Sequence[Job]:
+        """Runs of one function, dimension and method together, in the order of the plan; networks last."""
         for method in dict.fromkeys(spec.method for spec in specs):
             check_installed(method)  # what is missing is missed before anything is computed
 
@@ -157,9 +154,12 @@ class BeyondStudy(Study[BeyondRun]):
                 return _CMAES_RUNS
             return most_lanes(population_of(run), run.dim, memory) // populations_of(methods)
 
-        found = batches(specs, ("std", "seed"), most, fixed_rates=())
-        kinds = dict.fromkeys(PEERS, PeerJob) | {CMAES: CmaesJob}
-        return [kinds.get(batch[0].method, BeyondJob)(batch) for batch in found]
+        on_functions = [spec for spec in specs if isinstance(spec, BeyondRun)]
+        networks = [spec for spec in specs if not isinstance(spec, BeyondRun)]
+        found = batches(on_functions, ("std", "seed"), most, fixed_rates=())
+        kinds = dict.fromkeys(PEERS, BeyondPeerJob) | {CMAES: CmaesJob}
+        jobs = [kinds.get(batch[0].method, BeyondJob)(batch) for batch in found]
+        return [*jobs, *networks_jobs(networks)]
 
 
 def population_of(run: BeyondRun) -> int:
@@ -206,18 +206,15 @@ class BeyondJob(_Labelled, BatchJob[BeyondRun]):
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`best` and `log_rate f[R, points]` after the generations that are kept, and the `final` value `f[R]`."""
         found = self.evolve(compiled, tick, _lanes_of(self.lanes))
-        kept = kept_generations(self.one.generations) - 1
         return {
-            "best": found.elite[:, kept].astype(np.float32),
-            "log_rate": found.log_rate[:, kept].astype(np.float32),
+            "best": kept_of(found.elite),
+            "log_rate": kept_of(found.log_rate),
             "final": found.elite[:, -1].astype(np.float64),
         }
 
 
 @dataclass(frozen=True)
-class PeerJob(_Labelled):
-    """Runs of an algorithm of evosax."""
-
+class BeyondPeerJob(_Labelled, PeerJob[BeyondRun]):
     @property
     def peer(self) -> Peer:
         return Peer(self.one.method, population_of(self.one))
@@ -227,40 +224,18 @@ class PeerJob(_Labelled):
         return MovedTask(self.one.dim, self.one.rotated, self.peer.population - 1)
 
     @property
-    def programs(self) -> list[Program]:
-        return [make(self.peer, self.task, len(self.specs)) for make in (begin, go_on)]
-
-    @property
-    def work(self) -> float:
-        return float(self._work(self._generations))
-
-    @property
-    def _generations(self) -> int:
-        return self.peer.generations(evaluations_of(self.one.generations))
-
-    def _work(self, generations: int) -> int:
-        return generations * self.peer.population * self.one.dim * len(self.specs)
+    def evaluations(self) -> int:
+        return evaluations_of(self.one.generations)
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """`best f[R, points]` after as many evaluations as a GA has had, NaN where it was not begun; `final f[R]`."""
-        lanes, (begin, go_on) = _lanes_of(self.specs), map(compiled, self.programs)
-        states = begin(lanes)
-        best = [np.asarray(states.best_fitness)[:, None]]
-        for done in range(0, self._generations, PEER_STEP):
-            left = min(PEER_STEP, self._generations - done)
-            states, values = go_on(np.int32(left), states, lanes)
-            best.append(np.asarray(values)[:, :left])
-            tick(self._work(left))
-        return _summary(np.concatenate(best, axis=1), self.peer, self.one.generations)
+        best, _ = self.optimize(compiled, tick, _lanes_of(self.specs))
+        return _summary(best, self.peer, self.one.generations)
 
 
 def _summary(best: np.ndarray, peer: Peer, generations: int) -> dict[str, np.ndarray]:
     """What is kept of best values `f[R, 1 + G]`, before the first generation and after each."""
-    evaluations = evaluations_of(kept_generations(generations))
-    reached = np.minimum(evaluations // peer.population - peer.has_first, best.shape[1] - 1)
-    begun = best[:, np.maximum(reached, 0)]
-    kept = np.where((reached >= 0) & np.isfinite(begun), begun, np.nan)
-    return {"best": kept.astype(np.float32), "final": best[:, -1].astype(np.float64)}
+    return {"best": kept_of_peer(best, peer, generations), "final": best[:, -1].astype(np.float64)}
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def extra(module: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ModuleNotFoundError(f"the study cmaes needs the package {module}: pip install 'gesmr[cma]'") from error
+        raise ModuleNotFoundError(f"CMA-ES needs the package {module}: pip install 'gesmr[cma]'") from error
 
 
 def one_thread() -> Any:

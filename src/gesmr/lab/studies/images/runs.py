@@ -180,28 +180,40 @@ class ImagesJob(BatchJob[ImagesRun]):
 
     @property
     def _score(self) -> Program:
-        networks = len(self.specs) * -(-self.one.generations // STEP)
-        images = len(_data(self.one.dataset, "test").labels)
-        return Program(score, (), (shape(networks, self.task.num_genes), _data_shape(images)))
+        return scoring(self.one.dataset, len(self.specs) * -(-self.one.generations // STEP))
 
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:
         """The history, thinned, and the best network's loss and accuracy on the test set after every step."""
         run = self.one
-        keys = _keys(np.array([run.seed for run in self.specs], np.uint32))
-        lanes = Lanes(None, _training_data(run.dataset, run.images, keys, run.pixels), keys)
-        found = self.evolve(compiled, tick, lanes)
+        found = self.evolve(compiled, tick, images_lanes(self.specs))
         assert found.best is not None
         calls = 1 if run.method == "LAMR-100" else STEP // self.step  # that make up a step
         at_ends = np.concatenate([found.best[:, calls - 1 : -1 : calls], found.best[:, -1:]], axis=1)
         steps, networks = at_ends.shape[1], at_ends.reshape(-1, self.task.num_genes)
-        test = problem_of(_data(run.dataset, "test"), pixels=run.pixels)
-        scores = compiled(self._score)(networks, Data(test.images, test.labels))
+        scores = compiled(self._score)(networks, unseen_data(run.dataset, run.pixels))
         kept = summary(found)
         return {
             **{name: kept[name] for name in ("elite", "log_rate", "final", "mean_elite", "mean_log_rate")},
             "test_loss": np.asarray(scores.loss, np.float64).reshape(-1, steps),
             "test_accuracy": np.asarray(scores.accuracy, np.float64).reshape(-1, steps),
         }
+
+
+def images_lanes(runs: Sequence[ImagesRun]) -> Lanes:
+    """A lane for each of some runs that differ in their seeds."""
+    one, keys = runs[0], _keys(np.array([run.seed for run in runs], np.uint32))
+    return Lanes(None, _training_data(one.dataset, one.images, keys, one.pixels), keys)
+
+
+def scoring(dataset: str, networks: int) -> Program:
+    """To the scores of so many networks on the test set."""
+    images = len(_data(dataset, "test").labels)
+    return Program(score, (), (shape(networks, ConvNet().num_genes), _data_shape(images)))
+
+
+def unseen_data(dataset: str, pixels: str) -> Data:
+    test = problem_of(_data(dataset, "test"), pixels=pixels)
+    return Data(test.images, test.labels)
 
 
 @jax.jit
