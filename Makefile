@@ -12,7 +12,7 @@ REQUIRES := import sys; sys.exit(sys.version_info < (3, 11) and "gesmr needs Pyt
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 CHOSEN := $(if $(PYTHON),$(VENV)/.python$(shell $(PYTHON) -c '$(VERSION)'))
 
-.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco coco-budgets coco-beyond coco-mixed format clean help
+.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco coco-budgets coco-beyond choosing-page coco-mixed format clean help
 
 help:
 	@echo "make setup      a virtual environment with everything the other targets need"
@@ -26,6 +26,7 @@ help:
 	@echo "make coco       COCO's functions beside pycma, scipy and evosax, into docs/benchmarks.md: over an hour of CPU; JOBS=16"
 	@echo "make coco-budgets  population sizes for small budgets, into docs/budgets.md: half an hour of CPU"
 	@echo "make coco-beyond   recombination, its settings and its peers, into docs: hours of CPU; JOBS=16"
+	@echo "make choosing-page  tables of docs/choosing.md and docs/recombination.md from the numbers in results/"
 	@echo "make coco-mixed    integers and constraints beside scipy and pycma, into docs: half an hour of CPU"
 	@echo "make format     let ruff rewrite the code"
 	@echo "make clean      remove environments, caches and build products"
@@ -95,6 +96,9 @@ coco-budgets: $(BENCH_STAMP)
 coco-beyond: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco_beyond.py coco-beyond-choice --jobs $(JOBS) --write docs/recombination.md
 	$(BENCH_VENV)/bin/python benchmarks/coco_beyond.py coco-beyond --jobs $(JOBS) --write docs/recombination.md docs/choosing.md
+
+choosing-page: $(LAB)
+	$(BIN)/python benchmarks/choosing_page.py --write docs/choosing.md docs/recombination.md
 
 coco-mixed: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco_mixint_choice.py --jobs $(JOBS) --write docs/spaces.md

@@ -12,9 +12,11 @@ from gesmr.lab.show.claims import Verdict, as_text
 from gesmr.lab.show.figures import style
 from gesmr.lab.show.view import Options
 from gesmr.lab.studies import view_of
-from gesmr.lab.studies.beyond.methods import CHOSEN, DEFAULT, X
+from gesmr.lab.studies.beyond.budget import kept_generations
+from gesmr.lab.studies.beyond.methods import CHOSEN, CHOSEN_DEFAULT, DEFAULT, DEFAULT_X, X
+from gesmr.lab.studies.beyond.networks import BeyondControl, BeyondImages
 from gesmr.lab.studies.beyond.results import MAIN, Count, Results, Runs, choice
-from gesmr.lab.studies.beyond.runs import BeyondRun, Row, kept_generations
+from gesmr.lab.studies.beyond.runs import BeyondRun, Row
 from gesmr.lab.studies.beyond.show import VIEW
 
 GENERATIONS = 20
@@ -181,12 +183,50 @@ def test_figures_of_what_there_is(rows):
     assert len(made["beyond_choice"][1].axes) == 4
 
 
-def test_a_store_is_exported(tmp_path):
+def test_what_minimize_would_recombine_with_is_counted_too():
+    results = results_with({X: 1.0, "GESMR": 2.0, DEFAULT: 4.0, DEFAULT_X: 3.0})
+    made = table(results, "beyond_counts_default-X")
+    assert (line(made, DEFAULT)["all"], line(made, X)["all"]) == ("50 of 50", "0 of 50")
+    assert line(made, "GESMR, significantly higher")["all"] == "0 of 50"
+    rows = MAIN[:1]
+    chosen = table(results_with({str(CHOSEN): 1.0, str(CHOSEN_DEFAULT): 2.0}, rows), "beyond_choice")
+    assert [row[0] for row in chosen.shown] == [X, DEFAULT_X]
+
+
+def stored(store, spec, seeds, arrays):
+    store.write([spec(seed) for seed in range(seeds)], arrays, {})
+
+
+def test_a_store_is_shown(tmp_path):
     store, row = Store(tmp_path / "beyond", create=True), MAIN[0]
     for method, median in ((X, 1.0), ("GESMR", 2.0)):
-        specs = [BeyondRun(*row, method, seed, GENERATIONS) for seed in range(5)]
         runs = runs_of(row, median, seeds=5)
-        store.write(specs, {"final": runs.final, "best": runs.best, "log_rate": runs.log_rate}, {})
+        arrays = {"final": runs.final, "best": runs.best, "log_rate": runs.log_rate}
+        stored(store, lambda seed, m=method: BeyondRun(*row, m, seed, GENERATIONS), 5, arrays)
     results = VIEW.results(store, Options())
     assert results.rows[row][X].median == pytest.approx(1.0)
     assert VIEW.more(results)["beyond_final.csv"].count("\n") == 3
+    assert VIEW.summary(results) == "1 rows (1 of the 50 main ones), 2 methods, 5 seeds"
+
+
+def test_networks_are_shown(tmp_path):
+    """With nothing else in the store: the lowest loss and the highest return on other episodes are set apart."""
+    store = Store(tmp_path / "beyond", create=True)
+    for method, value, popsize in ((X, 1.0, 100), ("GESMR", 2.0, 100), ("SNES", 3.0, 0)):
+        values = np.full(3, value)
+        images = {"final": values, "test_loss": values + 1, "test_accuracy": values / 10}
+        control = {"final": -values, "held_out": 10 * values}
+        stored(
+            store, lambda s, m=method, n=popsize: BeyondImages("mnist", m, s, 50, "uniform", 7, popsize=n), 3, images
+        )
+        stored(store, lambda s, m=method, n=popsize: BeyondControl("cartpole", m, s, 9, popsize=n), 3, control)
+    results = VIEW.results(store, Options())
+    of_images, of_control = VIEW.make_tables(results)
+    assert [row[3:6] for row in of_images.shown] == [[X, "3", "1"], ["GESMR", "3", "2"], ["SNES, own N", "3", "3"]]
+    assert [row[5].bold for row in of_images.rows] == [True, False, False]
+    assert of_images.shown[0][-2:] == ["2", "10"]
+    assert [row[6].bold for row in of_control.rows] == [False, False, True]
+    assert of_control.shown[2][4:7:2] == ["-3", "30"]
+    assert VIEW.summary(results).endswith("1 sets of images, 1 tasks of control")
+    assert all(claim.verdict is Verdict.UNDECIDED for claim in VIEW.decide(results))
+    assert VIEW.make_figures(results) == {}

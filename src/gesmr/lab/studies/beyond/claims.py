@@ -9,7 +9,7 @@ from ...show.output import span
 from .methods import X
 from .results import GROUPS, MAIN, Count, Results
 from .runs import Row
-from .tables import best_of_paper, lower_than_looking_ahead, significantly_lower
+from .tables import significantly_lower
 
 _SETTINGS = "five functions, two spreads, d = 30 and 100 as they are and turned, d = 1000; moved optima"
 
@@ -50,15 +50,15 @@ RULES = (
     _rule(
         20, f"{X} is ahead of every method of the paper but the oracles",
         f"its median final value is lower than those of {', '.join(PAPER_NAMES)}", 46,
-        _at_least(46, best_of_paper, X, *PAPER_NAMES),
+        _at_least(46, lambda results: results.lower(X, *PAPER_NAMES), X, *PAPER_NAMES),
     ),
     _rule(
         21, f"{X} is ahead of the oracle {LAMR_NAME}", f"its median final value is lower than that of {LAMR_NAME}", 46,
-        _at_least(46, lower_than_looking_ahead, X, LAMR_NAME),
+        _at_least(46, lambda results: results.lower(X, LAMR_NAME), X, LAMR_NAME),
     ),
     _rule(
         22, f"What {X} gains over GESMR is more than chance",
         "its median is lower and Mann and Whitney's p is below 0.05, corrected by Holm's method for all rows", 40,
-        _at_least(40, significantly_lower, X, "GESMR"),
+        _at_least(40, lambda results: significantly_lower(results, X, "GESMR"), X, "GESMR"),
     ),
 )  # fmt: skip

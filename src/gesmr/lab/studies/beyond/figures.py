@@ -240,8 +240,8 @@ def _slices(axes: Axes, parameter: str, ratios: Mapping[Variant, np.ndarray], ro
     for variant in sorted(ratios, key=lambda variant: getattr(variant, parameter)):
         if not variant.shared and variant.mates is None:
             lines.setdefault(variant._replace(**{parameter: getattr(CHOSEN, parameter)}), []).append(variant)
-    order = sorted(lines, key=lambda other: (CHOSEN not in lines[other] or len(lines[other]) < 3, -len(lines[other])))
-    shown = [other for other in order if len(lines[other]) >= 3][:_MOST_LINES]
+    order = sorted(lines, key=lambda other: (CHOSEN not in lines[other] or len(lines[other]) < 2, -len(lines[other])))
+    shown = [other for other in order if len(lines[other]) > 1][:_MOST_LINES]
     drawn = np.concatenate([ratios[v] for other in shown[:1] for v in lines[other]] or [np.ones(1)])
     means = [float(np.exp(np.log(ratios[v]).mean())) for other in shown for v in lines[other]] or [1.0]
     log_y(axes, min(float(drawn.min()), *means, 1.0), max(float(drawn.max()), *means, 1.0))

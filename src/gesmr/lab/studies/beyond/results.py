@@ -1,7 +1,7 @@
 """The stored runs of the study `beyond`, by row, column and seed, and what they say about pairs of columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...show.view import MissingError
 from ..functions.runs import STDS
 from .methods import CHOSEN, OURS, X
 from .moved_task import FUNCTIONS
+from .networks import BeyondControl, BeyondImages
 from .runs import CHOICE_FUNCTIONS, OTHERS, PLACES, BeyondRun, Row
 
 MAIN_PLACES = (*PLACES, (1000, False))
@@ -59,10 +60,28 @@ class Runs(NamedTuple):
         return float(np.median(self.resolved))
 
 
+class ImagesRow(NamedTuple):
+    dataset: str
+    images: int
+    generations: int
+
+
+class ControlRow(NamedTuple):
+    task: str
+    generations: int
+
+
+Networks = Mapping[
+    tuple, Mapping[str, Arrays]
+]  # by row and column what `networks` stores, with seeds as the first axis
+
+
 @dataclass(frozen=True)
 class Results:
     rows: Mapping[Row, Mapping[str, Runs]]  # then by column; the main rows first
     generations: Mapping[Row, int]
+    images: Networks = field(default_factory=dict)  # by ImagesRow
+    control: Networks = field(default_factory=dict)  # by ControlRow
 
     @property
     def columns(self) -> list[str]:
@@ -96,7 +115,7 @@ class Results:
         return dict(zip(rows, holm(np.array(p)).tolist(), strict=True))
 
 
-def column_of(run: BeyondRun) -> str:
+def column_of(run: BeyondRun | BeyondImages | BeyondControl) -> str:
     """A method, and whether its population is its own rather than 100."""
     return run.method if run.popsize else own(run.method)
 
@@ -117,7 +136,9 @@ def in_order(columns: Iterable[str]) -> list[str]:
 
 def load(jobs: Sequence[StoredJob]) -> Results:
     runs = list(runs_of(jobs, BeyondRun))
-    if not runs:
+    images = _of_networks(by_seed(runs_of(jobs, BeyondImages), ImagesRow, column_of))
+    control = _of_networks(by_seed(runs_of(jobs, BeyondControl), ControlRow, column_of))
+    if not (runs or images or control):
         raise MissingError("runs")
     found = by_seed(runs, Row, column_of)
 
@@ -128,7 +149,15 @@ def load(jobs: Sequence[StoredJob]) -> Results:
         row: {column: _runs(row, found[row][column]) for column in in_order(found[row])}
         for row in sorted(found, key=place)
     }
-    return Results(rows, {Row(run.function, run.dim, run.std, run.rotated): run.generations for run, _ in runs})
+    generations = {Row(run.function, run.dim, run.std, run.rotated): run.generations for run, _ in runs}
+    return Results(rows, generations, images, control)
+
+
+def _of_networks(found: Mapping[tuple, Mapping[str, Mapping[int, Arrays]]]) -> Networks:
+    return {
+        row: {column: stacked(found[row][column], sorted(found[row][column])) for column in in_order(found[row])}
+        for row in sorted(found)
+    }
 
 
 def _runs(row: Row, by_seed: Mapping[int, Arrays]) -> Runs:

@@ -10,11 +10,14 @@ from .tables import every_column, make_tables
 
 
 def summary(results: Results) -> str:
-    seeds = span(len(runs.seeds) for columns in results.rows.values() for runs in columns.values())
     main = sum(row in MAIN for row in results.rows)
-    return (
-        f"{len(results.rows)} rows ({main} of the {len(MAIN)} main ones), {len(results.columns)} methods, {seeds} seeds"
-    )
+    said = [f"{len(results.rows)} rows ({main} of the {len(MAIN)} main ones), {len(results.columns)} methods"]
+    if results.rows:
+        seeds = span(len(runs.seeds) for columns in results.rows.values() for runs in columns.values())
+        said.append(f"{seeds} seeds")
+    if results.images or results.control:
+        said.append(f"{len(results.images)} sets of images, {len(results.control)} tasks of control")
+    return ", ".join(said)
 
 
 VIEW = View(

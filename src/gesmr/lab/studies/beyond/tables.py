@@ -1,16 +1,16 @@
 """Tables of the study `beyond`: medians by row, counts of rows, other algorithms, and what GESMR-X was chosen from."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from ....controllers import PAPER_NAMES
+from ....problems.control import TASKS
 from ...run.lanes import ORACLES
-from ...run.reading import LAMR_NAME
 from ...show.output import csv_text, finite, span
-from ...show.stats import LEVEL
+from ...show.stats import LEVEL, standard_error
 from ...show.table import Cell, Table
-from .methods import CHOSEN, Variant, X
+from .methods import CHOSEN, CHOSEN_DEFAULT, DEFAULT_X, Variant, X
 from .results import GROUPS, MAIN, Choice, Count, Results, choice, own
 from .runs import OTHERS, Row
 
@@ -24,9 +24,15 @@ def make_tables(results: Results) -> list[Table]:
     """Those that the store has something for."""
     made = []
     if results.shared(X):
-        made += [_rows_table(results), _counts_table(results)]
+        made += [_rows_table(results), _counts_table(results, X)]
+        if results.shared(X, DEFAULT_X):
+            made.append(_counts_table(results, DEFAULT_X))
         if any(column in OTHERS for column in results.columns):
             made.append(_peers_table(results))
+    if results.images:
+        made.append(_images_table(results))
+    if results.control:
+        made.append(_control_table(results))
     if (found := choice(results)) is not None:
         made.append(_choice_table(found))
     return made
@@ -68,58 +74,52 @@ def _medians(results: Results, row: Row, columns: Sequence[str]) -> list[Cell]:
     ]
 
 
-def _counts_table(results: Results) -> Table:
-    significant, higher = significantly_lower(results), significantly_lower(results, higher=True)
+def _counts_table(results: Results, first: str) -> Table:
+    """Of GESMR-X, or of another method that recombines."""
+
+    def counted(told: Mapping[Row, bool]) -> list[str]:
+        return [str(Count.of(told, rows)) for rows in GROUPS.values()]
+
     lines = [
-        ("GESMR", *_counts(results, "GESMR"), _times(results, "GESMR")),
-        ("GESMR, significantly", *(str(Count.of(significant, rows)) for rows in GROUPS.values()), None),
-        ("GESMR, significantly higher", *(str(Count.of(higher, rows)) for rows in GROUPS.values()), None),
-        ("all of the paper's but oracles", *(str(Count.of(best_of_paper(results), r)) for r in GROUPS.values()), None),
+        ("GESMR", *_counts(results, first, "GESMR"), _times(results, first, "GESMR")),
+        ("GESMR, significantly", *counted(significantly_lower(results, first, "GESMR")), None),
+        ("GESMR, significantly higher", *counted(significantly_lower(results, "GESMR", first)), None),
+        ("all of the paper's but oracles", *counted(results.lower(first, *PAPER_NAMES)), None),
     ]
     for column in results.columns:
-        if column not in (X, "GESMR") and Variant.named(column) is None:
+        if column not in (first, "GESMR") and Variant.named(column) is None:
             name = f"{column}†" if column in ORACLES else column
-            lines.append((name, *_counts(results, column), _times(results, column)))
+            lines.append((name, *_counts(results, first, column), _times(results, first, column)))
     lines = [line for line in lines if any(cell != str(Count(0, 0, 0)) for cell in line[1:-1])]
     note = (
-        f"Main rows in which the median of {X} is the lower one, of those that have both: five functions, two spreads, "
-        "d = 30 and 100 as they are and turned, d = 1000. Equal: as far as single precision tells. Significant: p < "
-        f"0.05 after Holm's correction. {X} was chosen on Ackley and Rosenbrock, with other seeds. Times: the other's "
-        f"median over that of {X}, in the median row. † An oracle."
+        f"Main rows in which the median of {first} is the lower one, of those that have both: five functions, two "
+        "spreads, d = 30 and 100 as they are and turned, d = 1000. Equal: as far as single precision tells. "
+        "Significant: p < 0.05 after Holm's correction. It was chosen on Ackley and Rosenbrock, with other seeds. "
+        f"Times: the other's median over that of {first}, in the median row. † An oracle."
     )
-    return Table(
-        "beyond_counts", f"In how many rows {X} is lower", (f"{X} lower than", *GROUPS, "times"), tuple(lines), note
-    )
+    name = "beyond_counts" if first == X else f"beyond_counts_{first}"
+    columns = (f"{first} lower than", *GROUPS, "times")
+    return Table(name, f"In how many rows {first} is lower", columns, tuple(lines), note)
 
 
-def _counts(results: Results, other: str) -> list[str]:
+def _counts(results: Results, first: str, other: str) -> list[str]:
     """In each group of rows, with the number of ties."""
-    lower, equal = results.lower(X, other), results.equal(X, other)
+    lower, equal = results.lower(first, other), results.equal(first, other)
     counts = [(Count.of(lower, rows), Count.of(equal, rows).so) for rows in GROUPS.values()]
     return [f"{count}, {ties} equal" if ties else str(count) for count, ties in counts]
 
 
-def significantly_lower(results: Results, higher: bool = False) -> dict[Row, bool]:
-    """Whether GESMR-X is so beside GESMR, after correction."""
-    p_values = results.p_values(X, "GESMR")
-    lower = results.lower("GESMR", X) if higher else results.lower(X, "GESMR")
+def significantly_lower(results: Results, first: str, second: str) -> dict[Row, bool]:
+    """Whether the first is so, after correction for all rows."""
+    p_values, lower = results.p_values(first, second), results.lower(first, second)
     return {row: lower[row] and p < LEVEL for row, p in p_values.items()}
 
 
-def best_of_paper(results: Results) -> dict[Row, bool]:
-    """Whether GESMR-X is lower than every method of the paper that is no oracle."""
-    return results.lower(X, *PAPER_NAMES)
-
-
-def lower_than_looking_ahead(results: Results) -> dict[Row, bool]:
-    return results.lower(X, LAMR_NAME)
-
-
-def _times(results: Results, other: str) -> float | None:
-    rows = [row for row in results.shared(X, other) if row in MAIN]
+def _times(results: Results, first: str, other: str) -> float | None:
+    rows = [row for row in results.shared(first, other) if row in MAIN]
     if not rows:
         return None
-    return float(np.median(results.medians(other, rows) / results.medians(X, rows)))
+    return float(np.median(results.medians(other, rows) / results.medians(first, rows)))
 
 
 def _peers_table(results: Results) -> Table:
@@ -134,12 +134,46 @@ def _peers_table(results: Results) -> Table:
     return Table("beyond_peers", "Other algorithms", names, tuple(rows), note)
 
 
+def _images_table(results: Results) -> Table:
+    lines = []
+    for (dataset, images, generations), columns in results.images.items():
+        means = {column: float(runs["final"].mean()) for column, runs in columns.items()}
+        for column, runs in columns.items():
+            loss = means[column]
+            lines.append((
+                dataset, images, generations, column, len(runs["final"]),
+                Cell(loss, f"{loss:.4g}", loss == min(means.values())), finite(standard_error(runs["final"])),
+                float(runs["test_loss"].mean()), 100 * float(runs["test_accuracy"].mean()),
+            ))  # fmt: skip
+    columns = ("Set", "images", "T", "method", "seeds", "training loss", "± s.e.", "test loss", "test accuracy %")
+    note = "Means over seeds of the best network at the end: cross-entropy, on the run's images and on all test images."
+    return Table("beyond_images", "Networks that classify images", columns, tuple(lines), note)
+
+
+def _control_table(results: Results) -> Table:
+    lines = []
+    for (task, generations), columns in results.control.items():
+        means = {column: float(runs["held_out"].mean()) for column, runs in columns.items()}
+        for column, runs in columns.items():
+            unseen = means[column]
+            lines.append((
+                TASKS[task].environment, generations, column, len(runs["final"]),
+                float(runs["final"].mean()), finite(standard_error(runs["final"])),
+                Cell(unseen, f"{unseen:.4g}", unseen == max(means.values())), finite(standard_error(runs["held_out"])),
+            ))  # fmt: skip
+    columns = ("Task", "T", "method", "seeds", "return", "± s.e.", "held-out return", "± s.e. of it")
+    note = (
+        "Means over seeds of the best policy's return, on the episodes it evolved on and on others; higher is better."
+    )
+    return Table("beyond_control", "Policies for control", columns, tuple(lines), note)
+
+
 def _choice_table(found: Choice) -> Table:
     lines = []
     for name, tried in found.tried.items():
         variant = Variant.named(name)
         what = [name, *(None,) * 5] if variant is None else [
-            "GESMR-X" if variant == CHOSEN else "", variant.share, variant.groups, variant.truncation,
+            {CHOSEN: X, CHOSEN_DEFAULT: DEFAULT_X}.get(variant, ""), variant.share, variant.groups, variant.truncation,
             variant.rate_truncation, " ".join(["shared"] * variant.shared + ["two parents"] * (variant.mates == 2)),
         ]  # fmt: skip
         better = int((tried.ratio < 1).sum())

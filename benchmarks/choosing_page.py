@@ -1,0 +1,275 @@
+"""Which optimiser for which problem, and what recombination gains: tables of the pages, from results/; nothing is run.
+
+python benchmarks/choosing_page.py --write docs/choosing.md docs/recombination.md
+"""
+
+import argparse
+import csv
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from coco_beyond_page import CONFIRMATION
+from coco_budgets_page import gaps
+from coco_page import GROUPS, bold_best, table
+from coco_summary import directory, read
+from coco_versus_page import CONSTRAINED, MIXINT, beside, feasible
+from common import has_marks, marks, replace_table
+
+from gesmr.controllers import PAPER_NAMES
+from gesmr.lab.run.lanes import ORACLES
+from gesmr.lab.studies.beyond.budget import evaluations_of
+from gesmr.lab.studies.beyond.methods import DEFAULT, DEFAULT_X, X
+from gesmr.lab.studies.beyond.runs import OTHERS
+from gesmr.lab.studies.functions.runs import GENERATIONS
+
+BEYOND, CHOICE = "beyond", "beyond-choice"
+KINDS = {
+    "smooth": ("sphere",),
+    "a narrow valley": ("rosenbrock",),
+    "ill-conditioned": ("ellipsoid", "cigar", "discus"),
+    "rugged": ("ackley", "griewank", "rastrigin"),
+}
+OURS = (X, DEFAULT_X, DEFAULT, "GESMR")
+NOT_RUN, NOT_THERE = "–", "Not run yet."
+Means = Mapping[str, float]  # by method, the geometric mean of what is to be low
+
+
+class Final(NamedTuple):
+    """A row of the study `beyond` and a method: what is in results/beyond/beyond_final.csv."""
+
+    function: str
+    dim: int
+    turned: bool
+    std: float
+    main: bool
+    method: str
+    median: float
+
+
+def finals() -> list[Final]:
+    return [
+        Final(line["function"], int(line["dim"]), line["turned"] == "1", float(line["std"]), line["main"] == "1",
+              line["method"], float(line["median"]))
+        for line in _lines(BEYOND, "beyond_final.csv")
+    ]  # fmt: skip
+
+
+def _lines(name: str, file: str) -> list[dict[str, str]]:
+    path = directory(name) / file
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+def algorithm(method: str) -> str:
+    """Without the size of its population."""
+    return re.sub(r", (own N|automatic|popsize \d+)$", "", method)
+
+
+def at_the_better_size(means: Means) -> dict[str, float]:
+    """By algorithm; of two sizes of population the one that ends lower."""
+    found: dict[str, float] = {}
+    for method, mean in means.items():
+        found[algorithm(method)] = min(mean, found.get(algorithm(method), math.inf))
+    return found
+
+
+class Place(NamedTuple):
+    """A line of the map: a kind of problem, and how high everyone ended."""
+
+    kind: str
+    dim: str
+    evaluations: str
+    means: Means
+    source: str
+
+    def cells(self) -> list[str]:
+        means = at_the_better_size(self.means)
+        ranked = sorted(means, key=lambda name: means[name])
+        first, *others = ranked
+        ratio = {name: mean / means[first] for name, mean in means.items()}
+        beside = f"{others[0]}, {times(ratio[others[0]])}" if others else NOT_RUN
+        ours = [times(ratio[name]) if name in ratio else NOT_RUN for name in OURS]
+        return [self.kind, self.dim, self.evaluations, f"**{first}**", beside, *ours, self.source]
+
+
+def times(ratio: float) -> str:
+    return f"{ratio:.2g}" if ratio < 1000 else f"{ratio:.0e}".replace("e+0", "e")
+
+
+def _geometric_mean(values: Iterable[float]) -> float:
+    return float(np.exp(np.mean(np.log(list(values)))))
+
+
+def by_kind(found: Sequence[Final]) -> list[Place]:
+    """Of the study `beyond`: those that have every row of a kind which GESMR-X has."""
+    places = []
+    for kind, functions in KINDS.items():
+        for dim, turned in sorted({(each.dim, each.turned) for each in found if each.function in functions}):
+            by_method: dict[str, dict[tuple[str, float], float]] = {}
+            for each in found:
+                if each.function in functions and (each.dim, each.turned) == (dim, turned):
+                    by_method.setdefault(each.method, {})[each.function, each.std] = each.median
+            rows = by_method.get(X, {}).keys()
+            means = {
+                method: _geometric_mean(medians[row] for row in rows)
+                for method, medians in by_method.items()
+                if rows and medians.keys() >= rows and method not in ORACLES
+            }
+            if means:
+                places.append(
+                    Place(
+                        kind,
+                        f"{dim}{', turned' * turned}",
+                        f"{evaluations_of(GENERATIONS[dim]):,}",
+                        means,
+                        _link(BEYOND, "beyond"),
+                    )
+                )
+    return places
+
+
+def _link(name: str, text: str) -> str:
+    return f"[{text}](../results/{name})"
+
+
+def of_coco() -> list[Place]:
+    """Of `bbob` and `bbob-largescale`: the even functions, on which nothing was chosen."""
+    if not directory(CONFIRMATION).is_dir():
+        return []
+    found, places = gaps(run for run in read(CONFIRMATION) if run.function % 2 == 0), []
+    for kind, functions in GROUPS.items():
+        for dim, budget in sorted({(dim, budget) for _, dim, budget in found}):
+            means = {
+                name: _geometric_mean(float(np.median(each[function])) for function in functions if function in each)
+                for (name, d, b), each in found.items()
+                if (d, b) == (dim, budget) and any(function in each for function in functions)
+            }
+            if means:
+                source = _link(CONFIRMATION, "bbob" if dim <= 40 else "bbob-largescale")
+                places.append(Place(f"bbob: {kind}", str(dim), f"{budget}·d", means, source))
+    return places
+
+
+def of_mixed() -> list[Place]:
+    """Of `bbob-mixint`, all functions."""
+    found = gaps(read(MIXINT.name))
+    return [
+        Place(
+            "mixed: eight of ten variables are integers", str(dim), f"{budget}·d",
+            {DEFAULT if name == "gesmr" else name: _geometric_mean(float(np.median(of)) for of in each.values())
+             for (name, d, b), each in found.items() if (d, b) == (dim, budget)},
+            _link(MIXINT.name, "bbob-mixint"),
+        )
+        for dim, budget in sorted({(dim, budget) for _, dim, budget in found})
+    ]  # fmt: skip
+
+
+def of_constrained() -> list[str]:
+    """Of `bbob-constrained`: what is feasible counts before what is low."""
+    runs = read(CONSTRAINED.name)
+    (better, worse), problems = beside(runs, "DE"), sum(run.optimizer == "gesmr" for run in runs)
+    ours, theirs = (f"{feasible(runs, name)} of {problems}" for name in ("gesmr", "DE"))
+    said = f"DE, feasible on {theirs}, lower on {worse} functions"
+    mine = f"feasible on {ours}, lower on {better}"
+    dims = ", ".join(map(str, sorted({run.dim for run in runs})))
+    source = _link(CONSTRAINED.name, "bbob-constrained")
+    return [
+        "constrained",
+        dims,
+        f"{CONSTRAINED.budget}·d",
+        f"**{DEFAULT}**",
+        said,
+        NOT_RUN,
+        NOT_RUN,
+        mine,
+        NOT_RUN,
+        source,
+    ]
+
+
+HEADINGS = ("problem", "d", "evaluations", "best", "next, times the best", *OURS, "source")
+
+
+def the_map() -> str:
+    places = [*by_kind(finals()), *of_coco(), *of_mixed()]
+    return "\n".join(table(HEADINGS, [*(place.cells() for place in places), of_constrained()], 5))
+
+
+def of_study(name: str, file: str) -> str:
+    """A table of a study, its numbers with three digits."""
+    lines = _lines(name, file)
+    if not lines:
+        return NOT_THERE
+    return "\n".join(table(list(lines[0]), [[three_digits(cell) for cell in line.values()] for line in lines]))
+
+
+def three_digits(cell: str) -> str:
+    return f"{float(cell):.3g}" if re.fullmatch(r"-?\d+\.\d+(e[-+]\d+)?|\d+e[-+]\d+", cell) else cell
+
+
+def claims() -> str:
+    path = directory(BEYOND) / "claims.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    rows = [[str(c["number"]), c["claim"], c["rule"], c["found"], f"**{c['verdict']}**"] for c in found]
+    return "\n".join(table(("#", "we say", "rule", "found", ""), rows, 5)) if rows else NOT_THERE
+
+
+def main_rows() -> str:
+    """Row by row: GESMR-X beside GESMR, the best of the paper's methods, its oracle and the best other algorithm."""
+    rows: dict[tuple, dict[str, float]] = {}
+    for each in finals():
+        if each.main:
+            rows.setdefault((each.function, each.dim, each.turned, each.std), {})[each.method] = each.median
+    others = {name for other in OTHERS for name in (other, f"{other}, own N")}
+    lines = []
+    for (function, dim, turned, std), medians in rows.items():
+        groups = [[X], ["GESMR"], [m for m in PAPER_NAMES if m != "GESMR"], ["LAMR-100"], others]
+        best = [min((m for m in group if m in medians), key=lambda m: medians[m], default=None) for group in groups]
+        values = [math.nan if method is None else medians[method] for method in best]
+        cells = bold_best([math.nan if i == 3 else value for i, value in enumerate(values)], "{:.2g}".format)
+        cells[3] = f"{values[3]:.2g}"
+        named = [
+            NOT_RUN if method is None else f"{cell} ({method})" if i in (2, 4) else cell
+            for i, (method, cell) in enumerate(zip(best, cells, strict=True))
+        ]
+        lines.append([function.capitalize(), f"{dim}{', turned' * turned}", f"{std:g}", *named])
+    headings = ["", "d", "std", X, "GESMR", "best of the paper's others", "LAMR-100†", "best other algorithm"]
+    return "\n".join(table(headings, lines)) if lines else NOT_THERE
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "choosing-map": the_map,
+    "beyond-claims": claims,
+    "beyond-rows": main_rows,
+    "beyond-choice": partial(of_study, CHOICE, "beyond_choice.csv"),
+    "beyond-counts": partial(of_study, BEYOND, "beyond_counts.csv"),
+    "beyond-counts-default": partial(of_study, BEYOND, f"beyond_counts_{DEFAULT_X}.csv"),
+    "beyond-images": partial(of_study, BEYOND, "beyond_images.csv"),
+    "beyond-control": partial(of_study, BEYOND, "beyond_control.csv"),
+}
+
+
+def write(paths: Iterable[Path]) -> None:
+    for path in paths:
+        for name, made in PAGES.items():
+            if has_marks(path, name):
+                replace_table(path, name, made())
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", type=Path, nargs="+", required=True, metavar="FILE", help="replace the tables in it")
+    args = parser.parse_args()
+    for path in args.write:
+        if not any(has_marks(path, name) for name in PAGES):
+            parser.error(f"--write needs files with {' or '.join(marks(name)[0] for name in PAGES)}, got {path}")
+    sys.exit(write(args.write))

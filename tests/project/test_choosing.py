@@ -1,0 +1,61 @@
+"""The pages about recombination and about which optimiser to take are made of the committed results."""
+
+import importlib
+import math
+
+import pytest
+
+from helpers import ROOT
+
+BENCHMARKS, DOCS = ROOT / "benchmarks", ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def script():
+    """Modules of the benchmarks find each other in their directory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        return importlib.import_module("choosing_page")
+
+
+@pytest.mark.parametrize("page", ["choosing.md", "recombination.md"])
+def test_the_pages_are_made_of_the_results(script, page, tmp_path):
+    copy = tmp_path / page
+    copy.write_bytes((DOCS / page).read_bytes())
+    script.write([copy])
+    assert copy.read_text("utf-8") == (DOCS / page).read_text("utf-8"), "run `make choosing-page`"
+
+
+def test_every_table_has_its_place(script):
+    text = "".join((DOCS / page).read_text("utf-8") for page in ("choosing.md", "recombination.md"))
+    for name in script.PAGES:
+        assert text.count(f"<!-- {name} -->") == text.count(f"<!-- /{name} -->") == 1, name
+
+
+def test_of_two_sizes_the_better_counts(script):
+    means = {"DE": 3.0, "DE, own N": 2.0, "GESMR-X": 5.0, "CR-FM-NES, popsize 100": 4.0}
+    assert script.at_the_better_size(means) == {"DE": 2.0, "GESMR-X": 5.0, "CR-FM-NES": 4.0}
+
+
+def test_a_kind_of_problem_by_hand(script):
+    """Ellipsoid, cigar and discus: 1, 10 and 100 are 10 in the geometric mean. Who has two of three is left out."""
+    functions = ("ellipsoid", "cigar", "discus")
+    found = [
+        script.Final(function, 30, True, 1.0, False, method, times * value)
+        for method, times in (("GESMR-X", 2.0), ("DE, own N", 1.0), ("LAMR-100", 0.1))
+        for function, value in zip(functions, (1.0, 10.0, 100.0), strict=True)
+    ]
+    found += [script.Final(function, 30, True, 1.0, False, "SNES", 0.1) for function in functions[:2]]
+    (place,) = script.by_kind(found)
+    assert place.means == pytest.approx({"GESMR-X": 20.0, "DE, own N": 10.0})
+    assert place.cells()[:6] == ["ill-conditioned", "30, turned", "30,101", "**DE**", "GESMR-X, 2", "2"]
+
+
+def test_numbers_have_three_digits_and_words_stay(script):
+    cells = ("1.23456", "12 of 50", "0.5", "1234567.0", "7", "GESMR-X", "")
+    assert [script.three_digits(cell) for cell in cells] == [
+        "1.23", "12 of 50", "0.5", "1.23e+06", "7", "GESMR-X", ""]  # fmt: skip
+
+
+def test_ratios(script):
+    assert [script.times(ratio) for ratio in (1.0, 1.04, 12.34, 5e7, math.inf)] == ["1", "1", "12", "5e7", "inf"]
