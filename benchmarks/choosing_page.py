@@ -9,6 +9,7 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -91,11 +92,15 @@ class Place(NamedTuple):
     means: Means
     source: str
 
-    def cells(self) -> list[str]:
+    @property
+    def times(self) -> dict[str, float]:
+        """How many times as high as the best everyone ended, the best first."""
         means = at_the_better_size(self.means)
-        ranked = sorted(means, key=lambda name: means[name])
-        first, *others = ranked
-        ratio = {name: mean / means[first] for name, mean in means.items()}
+        return {name: means[name] / min(means.values()) for name in sorted(means, key=lambda name: means[name])}
+
+    def cells(self) -> list[str]:
+        ratio = self.times
+        first, *others = ratio
         beside = f"{others[0]}, {times(ratio[others[0]])}" if others else NOT_RUN
         ours = [times(ratio[name]) if name in ratio else NOT_RUN for name in OURS]
         return [self.kind, self.dim, self.evaluations, f"**{first}**", beside, *ours, self.source]
@@ -199,9 +204,30 @@ def of_constrained() -> list[str]:
 HEADINGS = ("problem", "d", "evaluations", "best", "next, times the best", *OURS, "source")
 
 
+def places() -> list[Place]:
+    return [*by_kind(finals()), *of_coco(), *of_mixed()]
+
+
 def the_map() -> str:
-    places = [*by_kind(finals()), *of_coco(), *of_mixed()]
-    return "\n".join(table(HEADINGS, [*(place.cells() for place in places), of_constrained()], 5))
+    return "\n".join(table(HEADINGS, [*(place.cells() for place in places()), of_constrained()], 5))
+
+
+def winners(found: Sequence[Place]) -> list[str]:
+    """For every kind of problem: in how many places each is the best, and how far from it those of this project are."""
+    rows = []
+    for kind in dict.fromkeys(place.kind for place in found):
+        ratios = [place.times for place in found if place.kind == kind]
+        best = Counter(next(iter(times)) for times in ratios).most_common()
+        ours = [[times[name] for times in ratios if name in times] for name in OURS]
+        rows.append([kind, str(len(ratios)), ", ".join(f"{name} {count}" for name, count in best), *map(_spread, ours)])
+    return table(("problem", "places", "best in so many of them", *OURS), rows, 3)
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    """The median, and from where to where."""
+    if not ratios:
+        return NOT_RUN
+    return f"{times(float(np.median(ratios)))} ({times(min(ratios))} to {times(max(ratios))})"
 
 
 def of_study(name: str, file: str) -> str:
@@ -248,6 +274,7 @@ def main_rows() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "choosing-map": the_map,
+    "choosing-winners": lambda: "\n".join(winners(places())),
     "beyond-claims": claims,
     "beyond-rows": main_rows,
     "beyond-choice": partial(of_study, CHOICE, "beyond_choice.csv"),

@@ -51,6 +51,16 @@ def test_a_kind_of_problem_by_hand(script):
     assert place.cells()[:6] == ["ill-conditioned", "30, turned", "30,101", "**DE**", "GESMR-X, 2", "2"]
 
 
+def test_winners_by_hand(script):
+    place = script.Place("rugged", "30", "100·d", {"GESMR-X": 1.0, "DE": 4.0, "GESMR": 8.0}, "")
+    found = [
+        place,
+        place._replace(means={"GESMR-X": 6.0, "DE": 2.0}),
+        place._replace(means={"GESMR-X": 5.0, "DE": 1.0}),
+    ]
+    assert script.winners(found)[2:] == ["| rugged | 3 | DE 2, GESMR-X 1 | 3 (1 to 5) | – | – | 8 (8 to 8) |"]
+
+
 def test_numbers_have_three_digits_and_words_stay(script):
     cells = ("1.23456", "12 of 50", "0.5", "1234567.0", "7", "GESMR-X", "")
     assert [script.three_digits(cell) for cell in cells] == [

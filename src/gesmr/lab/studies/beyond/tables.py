@@ -196,7 +196,7 @@ def every_column(results: Results) -> dict[str, str]:
     for row, there in results.rows.items():
         for column, runs in there.items():
             quartiles = np.quantile(runs.resolved, (0.25, 0.75), method="lower")
-            numbers = [f"{value:.6g}" for value in (runs.median, *quartiles, runs.log_final.mean())]
+            numbers = [f"{value:.4g}" for value in (runs.median, *quartiles, runs.log_final.mean())]
             where = [row.function, row.dim, int(row.rotated), f"{row.std:g}", int(row in MAIN)]
             lines.append([*where, column, len(runs.seeds), *numbers])
     return {"beyond_final.csv": csv_text(header, lines)}
