@@ -98,16 +98,21 @@ class Place(NamedTuple):
         means = at_the_better_size(self.means)
         return {name: means[name] / min(means.values()) for name in sorted(means, key=lambda name: means[name])}
 
+    @property
+    def best(self) -> list[str]:
+        """More than one if they are equal, as where several are as low as can be told."""
+        return [name for name, ratio in self.times.items() if ratio == 1]
+
     def cells(self) -> list[str]:
         ratio = self.times
-        first, *others = ratio
+        others = [name for name in ratio if name not in self.best]
         beside = f"{others[0]}, {times(ratio[others[0]])}" if others else NOT_RUN
         ours = [times(ratio[name]) if name in ratio else NOT_RUN for name in OURS]
-        return [self.kind, self.dim, self.evaluations, f"**{first}**", beside, *ours, self.source]
+        return [self.kind, self.dim, self.evaluations, f"**{', '.join(self.best)}**", beside, *ours, self.source]
 
 
 def times(ratio: float) -> str:
-    return f"{ratio:.2g}" if ratio < 1000 else f"{ratio:.0e}".replace("e+0", "e")
+    return f"{float(f'{ratio:.2g}'):g}" if ratio < 1000 else f"{ratio:.0e}".replace("e+0", "e")
 
 
 def _geometric_mean(values: Iterable[float]) -> float:
@@ -216,10 +221,10 @@ def winners(found: Sequence[Place]) -> list[str]:
     """For every kind of problem: in how many places each is the best, and how far from it those of this project are."""
     rows = []
     for kind in dict.fromkeys(place.kind for place in found):
-        ratios = [place.times for place in found if place.kind == kind]
-        best = Counter(next(iter(times)) for times in ratios).most_common()
-        ours = [[times[name] for times in ratios if name in times] for name in OURS]
-        rows.append([kind, str(len(ratios)), ", ".join(f"{name} {count}" for name, count in best), *map(_spread, ours)])
+        these = [place for place in found if place.kind == kind]
+        best = Counter(name for place in these for name in place.best).most_common()
+        ours = [[place.times[name] for place in these if name in place.times] for name in OURS]
+        rows.append([kind, str(len(these)), ", ".join(f"{name} {count}" for name, count in best), *map(_spread, ours)])
     return table(("problem", "places", "best in so many of them", *OURS), rows, 3)
 
 

@@ -61,6 +61,12 @@ def test_winners_by_hand(script):
     assert script.winners(found)[2:] == ["| rugged | 3 | DE 2, GESMR-X 1 | 3 (1 to 5) | – | – | 8 (8 to 8) |"]
 
 
+def test_equals_share_a_place(script):
+    place = script.Place("smooth", "30", "100·d", {"GESMR-X": 1.0, "DE": 4.0, "CMA-ES": 1.0}, "")
+    assert place.cells()[3:6] == ["**GESMR-X, CMA-ES**", "DE, 4", "1"]
+    assert script.winners([place])[2].startswith("| smooth | 1 | GESMR-X 1, CMA-ES 1 |")
+
+
 def test_numbers_have_three_digits_and_words_stay(script):
     cells = ("1.23456", "12 of 50", "0.5", "1234567.0", "7", "GESMR-X", "")
     assert [script.three_digits(cell) for cell in cells] == [
@@ -68,4 +74,11 @@ def test_numbers_have_three_digits_and_words_stay(script):
 
 
 def test_ratios(script):
-    assert [script.times(ratio) for ratio in (1.0, 1.04, 12.34, 5e7, math.inf)] == ["1", "1", "12", "5e7", "inf"]
+    assert [script.times(ratio) for ratio in (1.0, 1.04, 12.34, 967, 5e7, math.inf)] == [
+        "1",
+        "1",
+        "12",
+        "970",
+        "5e7",
+        "inf",
+    ]
