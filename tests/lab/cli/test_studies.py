@@ -143,7 +143,7 @@ def test_reproduce_ends_in_tables_figures_verdicts_and_a_report(home):
 ERRORS = {
     "an unknown study": (["study", "run", "schwefel"], "study must be one of functions, "),
     "an unknown study's table": (["study", "table", "x"], "study must be one of functions, "),
-    "an unknown profile": (["study", "run", "functions", "--profile", "x"], "--profile must be one of choice, paper, quick"),
+    "an unknown profile": (["study", "run", "functions", "--profile", "x"], "must be one of choice, paper, quick"),
     "an unknown method": (["study", "run", "functions", "--methods", "CMA"], "--methods must be one of 'OFMR'"),
     "an unknown function": (["study", "run", "functions", "--functions", "f"], "--functions must be one of 'ackley'"),
     "an unknown dimension": (["study", "run", "functions", "--dims", "3"], "--dims must be one of 2, 30"),
