@@ -75,6 +75,13 @@ def at_sizes(each: dict[str, Callable]) -> dict[str, Optimizer]:
     }  # fmt: skip
 
 
+DEFAULTS = {
+    "default-X": partial(by_setting, setting=page.CHOSEN),
+    "default": partial(by_setting, setting=page.DEFAULT),
+}
+BETWEEN = {
+    f"{name}, popsize {size}": partial(by, popsize=size) for name, by in DEFAULTS.items() for size in page.BETWEEN
+}
 PAPER = {"GESMR": partial(by_minimize, controller="GESMR")}
 SETTINGS = {name: partial(by_setting, setting=setting) for name, setting in page.SETTINGS.items()}
 LIKEWISE = {"recombine": page.CHOSEN.recombine, "mates": page.CHOSEN.mates}
@@ -84,8 +91,7 @@ OTHER_RATES = {
     "SAMR-X": gesmr.SAMR(**LIKEWISE),
 }
 OURS = {
-    "default-X": partial(by_setting, setting=page.CHOSEN),
-    "default": partial(by_setting, setting=page.DEFAULT),
+    **DEFAULTS,
     "GESMR-X": partial(by_minimize, controller="GESMR-X"),
     **PAPER,
     **{
@@ -113,8 +119,8 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    page.CHOICE: Part(at_sizes({**PAPER, **SETTINGS}), range(1, 25, 2), page.CHOICE_DIMS),
-    page.CONFIRMATION: Part({**at_sizes(OURS), **PEERS}, range(2, 25, 2), tuple(page.BUDGETS)),
+    page.CHOICE: Part({**at_sizes({**PAPER, **SETTINGS}), **BETWEEN}, range(1, 25, 2), page.CHOICE_DIMS),
+    page.CONFIRMATION: Part({**at_sizes(OURS), **BETWEEN, **PEERS}, range(2, 25, 2), tuple(page.BUDGETS)),
 }
 
 

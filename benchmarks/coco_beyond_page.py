@@ -24,6 +24,10 @@ ALL_BUDGETS = (100, 300, 1000)  # evaluations per variable
 BUDGETS = {5: ALL_BUDGETS, 20: ALL_BUDGETS, 80: ALL_BUDGETS[:2], 320: ALL_BUDGETS[:1]}  # by dimension
 AUTOMATIC = "automatic"
 SIZES = {"popsize 101": 101, AUTOMATIC: None}
+BETWEEN = (17, 31, 51, 71)  # further sizes, of default-X and default: from which of them on does it gain?
+LEAST_CHILDREN = (
+    50  # of default-X, elsewhere it is default: from the odd functions, before it was tried on the even ones
+)
 
 
 class Setting(NamedTuple):
@@ -125,6 +129,21 @@ def choice(runs: Sequence[Run]) -> list[str]:
     return table(headings, rows, 5)
 
 
+def by_size(found: Found, first: str, second: str) -> list[str]:
+    """Functions with the lower : higher median gap, at each size of population, dimension and budget."""
+    places = [(dim, budget) for dim in CHOICE_DIMS for budget in BUDGETS[dim]]
+    rows = []
+    for size in (*BETWEEN, 101):
+        names = [sized(name, f"popsize {size}") for name in (first, second)]
+        each = [compared(*(found[name, *place] for name in names)) for place in places if (names[0], *place) in found]
+        if each:
+            lower, higher, logs = zip(*each, strict=True)
+            cells = [f"{better} : {worse}" for better, worse, _ in each]
+            rows.append([f"{size}", *cells, f"{sum(lower)} : {sum(higher)}", f"{10 ** np.mean(logs):.2g}"])
+    headings = ["popsize", *(f"{dim}-D, {budget}·d" for dim, budget in places), "all", "gap smaller by"]
+    return table(headings, rows, 1)
+
+
 def _values(setting: Setting) -> list[str]:
     share = f"{setting.recombine:g} (default)" if setting == DEFAULT else f"{setting.recombine:g}"
     mates = "" if not setting.recombine else "any" if setting.mates is None else f"{setting.mates}"
@@ -189,8 +208,13 @@ def _times(ratio: float) -> str:
     return "" if math.isnan(ratio) else f"{ratio:.2g}" if ratio < 1000 else f"{ratio:.0e}"
 
 
+_SIZES = "With populations of other sizes, functions on which default-X has the lower : higher median gap than default:"
+
+
 def _page_of_choice() -> str:
-    return "\n".join([*choice(read(CHOICE)), "", software(CHOICE)])
+    runs = read(CHOICE)
+    sizes = by_size(gaps(runs), "default-X", "default")
+    return "\n".join([*choice(runs), "", _SIZES, "", *sizes, "", software(CHOICE)])
 
 
 def _page_of_confirmation() -> str:
@@ -200,6 +224,7 @@ def _page_of_confirmation() -> str:
         "gap is smaller in the geometric mean.", "", *against(found, "default-X", "default"), "",
         "By which factor its median gap is smaller, function by function, after the largest budget.", "",
         *by_function(found, "default-X", "default"), "",
+        _SIZES, "", *by_size(found, "default-X", "default"), "",
         software(CONFIRMATION),
     ]  # fmt: skip
     return "\n".join(lines)
