@@ -21,7 +21,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import coco_budgets_page as page
 import numpy as np
-from coco_problems import Passing, Spent
+from coco_problems import COPYING, Passing, Spent
 from coco_summary import summarise
 from coco_tasks import Task, add_arguments, check_arguments, compute
 from scipy.optimize import differential_evolution
@@ -37,6 +37,7 @@ def by_minimize(objective: Passing, dim: int, seed: int, **options: Any) -> None
     x0, budget = np.random.default_rng(seed).uniform(LOW, HIGH, dim), max(objective.gaps)
     if "popsize" not in options:
         options["popsize"] = page.popsize(budget)
+    options = {**({} if "controller" in options else COPYING), **options}
     gesmr.minimize(objective, x0, bounds=(LOW, HIGH), maxfun=budget, rng=seed, vectorized=True, jit=False, **options)
 
 

@@ -13,6 +13,7 @@ import cma
 import jax
 import jax.numpy as jnp
 import numpy as np
+from coco_problems import COPYING
 from evosax.algorithms import GESMR_GA  # pyright: ignore[reportMissingImports]
 from scipy.optimize import differential_evolution
 
@@ -24,12 +25,14 @@ Optimizer = Callable[[Objective, int, int, int], Any]
 
 
 def by_minimize(objective: Objective, dim: int, budget: int, seed: int, **options: Any) -> Any:
-    """As a user would call it; x0, of which there must be one, is drawn from the box like the other members.
+    """Every child copies one parent, as by default before there was recombination; x0, of which there must be one, is
+    drawn from the box like the other members.
 
-    The size of the population is the one it has without a budget: coco_budgets.py is about what it should be with one.
+    The size of the population is the one it has without a budget: coco_budgets.py is about what it should be with one,
+    coco_beyond.py about recombination.
     """
     x0 = np.random.default_rng(seed).uniform(LOW, HIGH, dim)
-    options = {"bounds": (LOW, HIGH), "popsize": 101, **options}
+    options = {"bounds": (LOW, HIGH), "popsize": 101, **({} if "controller" in options else COPYING), **options}
     return gesmr.minimize(objective, x0, maxfun=budget, rng=seed, **options)
 
 

@@ -9,7 +9,11 @@ import cocoex
 import numpy as np
 from coco_tasks import PRECISION
 
+import gesmr
+
 MOST_VARIABLES = 40  # of `bbob`
+# What `minimize` was set to before it recombined, and is in small populations: every child copies one parent
+COPYING = {"controller": gesmr.GESMR(truncation=0.1), "truncation": 0.2}
 _BEST = "._bbob_problem_best_parameter.txt"  # where COCO writes a problem's optimum
 
 

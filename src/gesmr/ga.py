@@ -229,11 +229,12 @@ def make_children(
 
     if mates is None:
         return copied(keys, chosen, rates)
-    # Each part is one loop over its genes. Of one loop for both, every gene would pay for the mates of the last.
+    # Each part is one loop over its genes and written in place: of one loop for both, every gene would pay for mates.
     alone = chosen.shape[0] - mates.children
     (keys_alone, keys_mixed), (rates_alone, rates_mixed) = _split(keys, alone), jnp.split(rates, [alone])
     mixed = mates.genes(members, noise.bits(keys_mixed, num_genes, first - total))
-    return jnp.concatenate([copied(keys_alone, chosen[:alone], rates_alone), mutated(keys_mixed, mixed, rates_mixed)])
+    children = jnp.zeros_like(population).at[:alone].set(copied(keys_alone, chosen[:alone], rates_alone))
+    return children.at[alone:].set(mutated(keys_mixed, mixed, rates_mixed))
 
 
 def _split(keys: noise.Key, at: int) -> tuple[noise.Key, noise.Key]:

@@ -21,8 +21,6 @@ CONTROLLERS = {
     "GESMR-FIX": gesmr.GESMR(groups=4, adapt=False),
     "GESMR-X": gesmr.GESMR(groups=5, recombine=0.4),
     "GESMR-X of two": gesmr.Clip(gesmr.GESMR(groups=4, recombine=0.5, mates=2), 1e-2, 10.0),
-    "FMR-X": gesmr.Fixed(recombine=1.0),
-    "15MR-X": gesmr.OneFifth(recombine=0.3),
     "SAMR-X": gesmr.SAMR(recombine=0.5),
     "clipped GESMR": gesmr.Clip(gesmr.GESMR(groups=4), 1e-2, 10.0),
 }

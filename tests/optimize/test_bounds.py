@@ -74,7 +74,7 @@ def test_start_rates_lie_within_the_range_and_no_rate_leaves_it():
 
 def test_rates_are_not_capped_while_a_variable_has_no_range():
     _, controller = start_rates([(0, 1), (0, None)])
-    assert controller == check(np.zeros(2), {}).ga(0).controller
+    assert controller == check(np.zeros(2), {"popsize": 13}).ga(0).controller
 
 
 def test_any_controller_is_kept_within():

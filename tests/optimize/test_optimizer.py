@@ -39,7 +39,12 @@ def test_it_is_the_ga_and_nothing_else():
 
 def test_the_defaults_are_what_the_studies_recommend_and_names_are_the_papers():
     assert len(gesmr.Optimizer(np.zeros(2)).ask()) == gesmr.GA().num_children + 1
-    assert check(np.zeros(2), {}).ga(0) == gesmr.GA(gesmr.GESMR(truncation=0.1), truncation=0.2)
+    recombining = gesmr.GA(gesmr.GESMR(truncation=0.3, recombine=0.4), truncation=0.3)
+    assert check(np.zeros(2), {}).ga(0) == recombining
+    assert check(np.zeros(2), {"popsize": 51}).ga(0).controller == recombining.controller
+    copying = gesmr.GA(gesmr.GESMR(truncation=0.1), 49, truncation=10 / 49)
+    assert check(np.zeros(2), {"popsize": 50}).ga(0) == copying
+    assert check(np.zeros(2), {"integrality": [1, 0]}).ga(0).controller == copying.controller
     assert check(np.zeros(2), {"controller": "GESMR"}).ga(0) == gesmr.GA(gesmr.controller("GESMR"))
     assert check(np.zeros(2), {"controller": "SAMR", "truncation": 0.3}).ga(0).truncation == 0.3
 

@@ -105,7 +105,8 @@ def minimize(
             docs/budgets.md has the rule.
         controller: how the mutation rate is chosen: a controller such as `gesmr.GESMR()` or a name such as "SAMR";
             by default GESMR with the settings docs/why.md recommends. "GESMR" is the paper's.
-        truncation: the share of members that may become parents: 0.2, or the paper's 0.5 if a controller is given.
+        truncation: the share of members that may become parents: 0.3, in a population of up to 50 and with integers or
+            choices 0.2; the paper's 0.5 if a controller is given.
         init: members of the first population, or a pair of such and their values. The rest is drawn.
         init_std: spread of the drawn members around x0, a number or one for each variable; 1 by default, and all over
             the range where a variable has one. If given for each variable, mutations are in these units.

@@ -23,8 +23,10 @@ from .constraints import Constraints
 from .layout import Layout, real_values
 from .stopping import LimitOptions, Limits
 
-# Better than the paper's 0.5 and 0.5 on most functions, here and in COCO: docs/why.md, docs/benchmarks.md
-_CONTROLLER, _TRUNCATION = controllers.GESMR(truncation=0.1), 0.2
+# How rates and parents are chosen, unless told. Better than the paper's 0.5 and 0.5 on most functions: docs/why.md
+_COPYING = controllers.GESMR(truncation=0.1), 0.2
+# Better still, with so many children and variables that are all numbers: docs/recombination.md
+_RECOMBINING, _RECOMBINING_FROM = (controllers.GESMR(truncation=0.3, recombine=0.4), 0.3), 50
 _SMALLEST = 9  # population that is chosen for a budget
 _NO_LIMITS = Limits()
 
@@ -207,8 +209,11 @@ def check(x0: Any, given: dict[str, Any], limits: Limits = _NO_LIMITS, *, compil
         budget = None if limits.maxfun is None else limits.maxfun // repeats
         chosen = default_popsize(budget, discrete=layout.is_discrete)
         plain["popsize"] = max(chosen, _known_members(given.get("init")))
+    children = _PLAIN["popsize"].check("popsize", plain["popsize"]) - 1
+    recombines = not layout.is_discrete and children >= _RECOMBINING_FROM
+    default, truncation = _RECOMBINING if recombines else _COPYING
     if plain["truncation"] is None:
-        plain["truncation"] = _TRUNCATION if controller is None else GA().truncation
+        plain["truncation"] = truncation if controller is None else GA().truncation
     plain = {name: _PLAIN[name].check(name, value) for name, value in plain.items()}
     if plain["constrained"] and plain["reevaluate"] != "none":
         raise ValueError("reevaluate and constraints exclude each other: give repeats, if values are noisy")
@@ -219,7 +224,7 @@ def check(x0: Any, given: dict[str, Any], limits: Limits = _NO_LIMITS, *, compil
         layout=layout,
         x0=within_bounds("x0", row[None], bounds, layout)[0],
         bounds=bounds,
-        controller=_CONTROLLER if controller is None else controller,
+        controller=default if controller is None else controller,
         seed=seed,
         init=None if members is None else within_bounds("init", members, bounds, layout),
         init_values=values,
