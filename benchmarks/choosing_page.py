@@ -120,7 +120,7 @@ def _geometric_mean(values: Iterable[float]) -> float:
 
 
 def by_kind(found: Sequence[Final]) -> list[Place]:
-    """Of the study `beyond`: those that have every row of a kind which GESMR-X has."""
+    """Of the study `beyond`: those that have every row of a kind which GESMR-X has, where others than GAs have them."""
     places = []
     for kind, functions in KINDS.items():
         for dim, turned in sorted({(each.dim, each.turned) for each in found if each.function in functions}):
@@ -134,7 +134,7 @@ def by_kind(found: Sequence[Final]) -> list[Place]:
                 for method, medians in by_method.items()
                 if rows and medians.keys() >= rows and method not in ORACLES
             }
-            if means:
+            if any(algorithm(method) in OTHERS for method in means):
                 places.append(
                     Place(
                         kind,

@@ -150,25 +150,30 @@ def _values(setting: Setting) -> list[str]:
     return [share, f"N/{setting.group}, ≥ {setting.least}", f"{setting.parents:g}", f"{setting.rates:g}", mates]
 
 
+def _dims(found: Found) -> list[int]:
+    """The dimensions that were run."""
+    return [dim for dim in BUDGETS if any(place[1] == dim for place in found)]
+
+
 def against(found: Found, first: str, second: str) -> list[str]:
     """The first beside the second at both sizes, in every dimension and for every budget."""
-    rows = []
-    for dim, budgets in BUDGETS.items():
-        for budget in budgets:
+    rows, dims = [], _dims(found)
+    for dim in dims:
+        for budget in BUDGETS[dim]:
             row = [str(dim), f"{budget}·d"]
             for size in SIZES:
                 pair = [found[sized(name, size), dim, budget] for name in (first, second)]
                 lower, higher, log = compared(*pair)
                 row += [f"{lower} : {higher}", f"{10**log:.2g}"]
             rows.append(row)
-    whole = [cell for size in SIZES for cell in _beside(found, sized(first, size), sized(second, size), BUDGETS)]
+    whole = [cell for size in SIZES for cell in _beside(found, sized(first, size), sized(second, size), dims)]
     return table(["d", "budget", *(cell for size in SIZES for cell in (size, "gap smaller by"))],
                  [*rows, ["all", "", *whole]], 2)  # fmt: skip
 
 
 def by_function(found: Found, first: str, second: str) -> list[str]:
     """By which factor the median gap of the first is smaller, after the largest budget of each dimension."""
-    columns = [(dim, size) for dim in BUDGETS for size in SIZES]
+    columns = [(dim, size) for dim in _dims(found) for size in SIZES]
     functions = sorted({function for each in found.values() for function in each})
     rows = []
     for function in functions:
