@@ -34,14 +34,15 @@ def microseconds(dim: int) -> dict[str, tuple[float, float]]:
     """Wall clock and processor time of a generation, the best of several turns."""
     generations = max(20, 1_000_000 // dim)
     runs = {name: run_of(controller, dim, generations) for name, controller in METHODS.items()}
-    found = {name: [run() and (float("inf"), float("inf"))] for name, run in runs.items()}  # the first turn compiles
-    for _ in range(REPEATS):
+    clocks: dict[str, list[float]] = {name: [] for name in runs}
+    processors: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(1 + REPEATS):  # the first turn compiles
         for name, run in runs.items():
             clock, processor = time.perf_counter(), time.process_time()
             run()
-            taken = time.perf_counter() - clock, time.process_time() - processor
-            found[name].append((1e6 * taken[0] / generations, 1e6 * taken[1] / generations))
-    return {name: (min(clock for clock, _ in each), min(cpu for _, cpu in each)) for name, each in found.items()}
+            clocks[name].append(1e6 * (time.perf_counter() - clock) / generations)
+            processors[name].append(1e6 * (time.process_time() - processor) / generations)
+    return {name: (min(clocks[name]), min(processors[name])) for name in runs}
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ from scipy import stats
 import gesmr
 from gesmr import noise
 from gesmr.controllers import Feedback
+from gesmr.controllers.base import recombining
 from helpers.runs import ask, start
 
 N, DIM = 40, 50
@@ -179,5 +180,5 @@ def test_a_name_for_it():
     assert found.recombine > 0
     assert found.init(noise.key(0), 100, 3).shape == (found.groups,)
     for n in (1, 2, 3, 7, 1000):
-        assert 0 <= gesmr.controller("GESMR-X", n).recombining(n) <= n
+        assert 0 <= recombining(gesmr.controller("GESMR-X", n), n) <= n
         jax.eval_shape(lambda n=n: gesmr.controller("GESMR-X", n).init(noise.key(0), n, 3))
