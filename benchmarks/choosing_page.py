@@ -260,7 +260,7 @@ def main_rows() -> str:
     for each in finals():
         if each.main:
             rows.setdefault((each.function, each.dim, each.turned, each.std), {})[each.method] = each.median
-    others = {name for other in OTHERS for name in (other, f"{other}, own N")}
+    others = [name for other in OTHERS for name in (other, f"{other}, own N")]  # of equal ones the first is named
     lines = []
     for (function, dim, turned, std), medians in rows.items():
         groups = [[X], ["GESMR"], [m for m in PAPER_NAMES if m != "GESMR"], ["LAMR-100"], others]

@@ -260,9 +260,9 @@ def test_the_large_suite_begins_where_bbob_ends(load):
 def test_all_settings_were_run_on_odd_functions_alone(load, beyond):
     runs = load("coco_summary").read(beyond.CHOICE)
     assert {run.function for run in runs} == set(range(1, 25, 2))
-    assert {run.optimizer for run in runs} == {
-        beyond.sized(name, size) for name in beyond.TRIED for size in beyond.SIZES
-    }
+    tried = {beyond.sized(name, size) for name in beyond.TRIED for size in beyond.SIZES}
+    between = {f"{name}, popsize {size}" for name in ("default", "default-X") for size in beyond.BETWEEN}
+    assert {run.optimizer for run in runs} == tried | between
     heading, _, *rows = beyond.choice(runs)
     assert len(rows) == len(beyond.TRIED)
     ranks = [float(row.split("|")[heading.split("|").index(" all ")].strip(" *")) for row in rows]
