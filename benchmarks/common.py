@@ -1,5 +1,6 @@
 """What the benchmarks share: a line of a table with what is required of it, timing in turn, and writing the table."""
 
+import argparse
 import datetime
 import math
 import os
@@ -79,6 +80,20 @@ def has_marks(path: Path, name: str) -> bool:
     """Whether the file has a place for the table."""
     text = path.read_text("utf-8") if path.is_file() else ""
     return 0 <= text.find(marks(name)[0]) < text.find(marks(name)[1])
+
+
+def print_or_write(about: str | None, mark: str, page: Callable[[], str]) -> int:
+    """The whole of a script that makes one table: it prints it, and with --write puts it in its place in a file."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--write", type=Path, metavar="FILE", help="replace the table in it")
+    args = parser.parse_args()
+    if args.write and not has_marks(args.write, mark):
+        parser.error(f"--write needs a file with {' and '.join(marks(mark))}, got {args.write}")
+    made = page()
+    print(made)
+    if args.write:
+        replace_table(args.write, mark, made)
+    return 0
 
 
 def replace_table(path: Path, name: str, table: str) -> None:

@@ -3,13 +3,11 @@
 python benchmarks/noisy.py --write docs/choosing.md     # a few minutes
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # these are read when jax and numpy are imported
@@ -20,7 +18,7 @@ import jax
 import numpy as np
 from coco_optimizers import HIGH, LOW, evosax_strategy
 from coco_page import bold_best, table
-from common import has_marks, marks, replace_table
+from common import print_or_write
 from evosax.algorithms import CR_FM_NES, SNES  # pyright: ignore[reportMissingImports]
 from scipy.optimize import differential_evolution
 
@@ -126,18 +124,5 @@ def page() -> str:
     return "\n".join([*table(["", *METHODS], rows), "", f"{how} gesmr {gesmr.__version__}, {software}."])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="replace the table in it")
-    args = parser.parse_args()
-    if args.write and not has_marks(args.write, MARK):
-        parser.error(f"--write needs a file with {' and '.join(marks(MARK))}, got {args.write}")
-    made = page()
-    print(made)
-    if args.write:
-        replace_table(args.write, MARK, made)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_or_write(__doc__, MARK, page))

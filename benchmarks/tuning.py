@@ -3,17 +3,15 @@
 python benchmarks/tuning.py --write docs/budgets.md     # half a minute
 """
 
-import argparse
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from coco_page import table
-from common import has_marks, marks, replace_table
+from common import print_or_write
 from scipy.optimize import differential_evolution
 
 import gesmr
@@ -114,18 +112,5 @@ def page() -> str:
     return "\n".join([*lines, "", f"{len(SEEDS)} seeds; gesmr {gesmr.__version__}, {software}."])
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="replace the table in it")
-    args = parser.parse_args()
-    if args.write and not has_marks(args.write, MARK):
-        parser.error(f"--write needs a file with {' and '.join(marks(MARK))}, got {args.write}")
-    made = page()
-    print(made)
-    if args.write:
-        replace_table(args.write, MARK, made)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_or_write(__doc__, MARK, page))
