@@ -1,4 +1,4 @@
-"""The command line: `gesmr study …`, `report`, `watch`, `landscape`, `minimize` and `compare`."""
+"""The command line: `gesmr study …`, `report`, `watch`, `landscape`, `minimize`, `compare` and `playground`."""
 
 import sys
 
@@ -8,7 +8,7 @@ try:
 except ImportError:
     sys.exit("the gesmr command needs more than the library: pip install 'gesmr[lab]'")
 
-from . import compare, minimize, studies  # noqa: F401
+from . import compare, minimize, playground, studies  # noqa: F401
 from .command import app
 
 __all__ = ["app"]
