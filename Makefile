@@ -6,13 +6,15 @@ DEV := $(VENV)/.installed
 LAB := $(VENV)/.lab
 BENCH_VENV := .venv-bench
 BENCH_STAMP := $(BENCH_VENV)/.installed
+DOCS_VENV := .venv-docs
+DOCS_STAMP := $(DOCS_VENV)/.installed
 JOBS ?= 1
 INTERPRETER := $(or $(PYTHON),python3)
 REQUIRES := import sys; sys.exit(sys.version_info < (3, 11) and "gesmr needs Python 3.11 or newer, got " + sys.version.split()[0] + "; try PYTHON=python3.12 make ...")
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 CHOSEN := $(if $(PYTHON),$(VENV)/.python$(shell $(PYTHON) -c '$(VERSION)'))
 
-.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco coco-budgets coco-beyond choosing-page coco-mixed format clean help
+.PHONY: setup quick durations test test-all style check reproduce reproduction-page bench coco coco-budgets coco-beyond choosing-page coco-mixed docs docs-serve format clean help
 
 help:
 	@echo "make setup      a virtual environment with everything the other targets need"
@@ -28,6 +30,7 @@ help:
 	@echo "make coco-beyond   recombination, its settings and its peers, into docs: hours of CPU; JOBS=16"
 	@echo "make choosing-page  tables of docs/choosing.md and docs/recombination.md from the numbers in results/"
 	@echo "make coco-mixed    integers and constraints beside scipy and pycma, into docs: half an hour of CPU"
+	@echo "make docs       the documentation site, strictly, into build/site; make docs-serve shows it on 127.0.0.1:8000"
 	@echo "make format     let ruff rewrite the code"
 	@echo "make clean      remove environments, caches and build products"
 
@@ -53,6 +56,9 @@ $(CHOSEN): ;
 
 $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	$(call install,$(BENCH_VENV),".[lab]" -r benchmarks/requirements.txt,$@)
+
+$(DOCS_STAMP): pyproject.toml
+	$(call install,$(DOCS_VENV),".[docs]",$@)
 
 style: $(DEV)
 	$(BIN)/ruff format --check .
@@ -105,10 +111,18 @@ coco-mixed: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco_mixint.py --jobs $(JOBS) --write docs/benchmarks.md
 	$(BENCH_VENV)/bin/python benchmarks/coco_constrained.py --jobs $(JOBS) --write docs/benchmarks.md
 
+# What reads the documentation needs little: an environment of its own, so that nobody waits for the development tools.
+docs: $(DOCS_STAMP)
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs build --strict --quiet
+	$(DOCS_VENV)/bin/python scripts/check_site.py build/site
+
+docs-serve: docs
+	$(DOCS_VENV)/bin/python -m http.server --bind 127.0.0.1 --directory build/site 8000
+
 format: $(DEV)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) $(DOCS_VENV) build dist .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
