@@ -229,12 +229,12 @@ def make_children(
 
     if mates is None:
         return copied(keys, chosen, rates)
-    # Each part is one loop over its genes and written in place: of one loop for both, every gene would pay for mates.
+    # Each part is a loop of its own: of one loop for both, every gene would pay for mates. They are joined by a copy,
+    # because XLA gives a loop that writes in place only one core.
     alone = chosen.shape[0] - mates.children
     (keys_alone, keys_mixed), (rates_alone, rates_mixed) = _split(keys, alone), jnp.split(rates, [alone])
     mixed = mates.genes(members, noise.bits(keys_mixed, num_genes, first - total))
-    children = jnp.zeros_like(population).at[:alone].set(copied(keys_alone, chosen[:alone], rates_alone))
-    return children.at[alone:].set(mutated(keys_mixed, mixed, rates_mixed))
+    return jnp.concatenate([copied(keys_alone, chosen[:alone], rates_alone), mutated(keys_mixed, mixed, rates_mixed)])
 
 
 def _split(keys: noise.Key, at: int) -> tuple[noise.Key, noise.Key]:
