@@ -1,4 +1,4 @@
-"""Checks the built documentation: every internal link and anchor leads somewhere, and nothing is fetched from elsewhere.
+"""Checks the built documentation: every link and anchor within it leads somewhere, and nothing is external.
 
 python scripts/check_site.py build/site
 """

@@ -1,8 +1,8 @@
-"""A hook of MkDocs: pages and figures outside docs/ are part of the site, and links to them work there as on GitHub.
+"""A hook of MkDocs: pages and figures outside docs/ are part of the site, with links that work there as on GitHub.
 
-MkDocs serves one directory, docs/. The Markdown in it links to ../results/paper/curves.png, which is right in a checkout.
-Here such files are added to the site at their path in the repository (docs/ itself is the root), and links that lead out of
-docs/, or from elsewhere into it, are rewritten to match.
+MkDocs serves one directory, docs/. Its pages link to ../results/paper/curves.png, which is right in a checkout. Such
+files are added to the site at their path in the repository (docs/ itself is the root), and links that lead out of
+docs/, or into it from elsewhere, are rewritten to match.
 """
 
 import posixpath

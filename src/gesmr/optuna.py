@@ -33,11 +33,10 @@ class GESMRSampler(BaseSampler):
     did not suggest (of other processes, of an earlier run, enqueued) join its population with their values. Trials that
     were pruned or failed count as the worst; constraints of a trial come before its value. One objective only.
 
-    Args:
-        seed: repeats a study that runs one trial at a time. Give processes that share a study different ones.
-        n_trials: about how many trials there will be; from it `popsize` is chosen if that is not given.
-        popsize, controller, truncation: as `gesmr.minimize` explains them.
-        independent_sampler: for what is not common to all trials, the first among them; `RandomSampler` by default.
+    seed: repeats a study that runs one trial at a time. Give processes that share a study different ones.
+    n_trials: about how many trials there will be; from it `popsize` is chosen if that is not given.
+    popsize, controller, truncation: as `gesmr.minimize` explains them.
+    independent_sampler: for what is not common to all trials, the first among them; `RandomSampler` by default.
     """
 
     def __init__(
