@@ -29,7 +29,6 @@ def test_every_public_name_has_its_place_in_the_api():
     assert names - headings == set()
 
 
-@pytest.mark.slow
 def test_it_builds_strictly_with_no_dead_link_and_nothing_external(tmp_path):
     pytest.importorskip("mkdocs")
     build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
