@@ -105,7 +105,6 @@ const Drawing = (() => {
     }
     const chosen = new Set(parents.subarray(frame * size, (frame + 1) * size));
     let outside = 0;
-    let best = null;
     for (const filled of [false, true]) {
       for (let i = 0; i < size; i++) {
         if (chosen.has(i) !== filled) continue;
@@ -138,7 +137,7 @@ const Drawing = (() => {
         context.stroke();
       }
     }
-    best = at(frame, parents[frame * size]);
+    const best = at(frame, parents[frame * size]);
     if (inside(best)) {
       star(context, ...best, 8);
       context.fillStyle = own;
@@ -212,16 +211,18 @@ const Drawing = (() => {
     context.globalAlpha = 1;
   };
   // A line of points, bright up to the frame and faint after it
-  const trail = ({ context, x, y }, points, frame, last, colour, line) => {
-    for (const [from, to, alpha] of [[0, frame, 1], [frame, last, 0.22]]) {
+  const trail = ({ context, x, y }, points, frame, last, colour, { first = 0, dashes = [] } = {}) => {
+    context.setLineDash(dashes.map((length) => 1.6 * length));
+    for (const [from, to, alpha] of [[first, frame, 1], [Math.max(first, frame), last, 0.25]]) {
       context.beginPath();
       for (let t = from; t <= to; t++) context.lineTo(x(t), y(points(t)));
       context.strokeStyle = colour;
       context.globalAlpha = alpha;
-      context.lineWidth = line;
+      context.lineWidth = 2.2;
       context.lineJoin = "round";
       context.stroke();
     }
+    context.setLineDash([]);
     context.globalAlpha = 1;
   };
   const disc = ({ context, x, y }, frame, value, colour) => {
@@ -254,12 +255,13 @@ const Drawing = (() => {
     }
     context.globalAlpha = 1;
     cursor(plot, frame);
-    for (const i of lines) trail(plot, (t) => run.rates[t * run.width + i], frame, last, own, 2.2);
-    for (const i of lines) disc(plot, frame, run.rates[frame * run.width + i], own);
+    const first = run.width === 1 ? 0 : 1; // before the first generation no rate has done best
+    for (const i of lines) trail(plot, (t) => run.rates[t * run.width + i], frame, last, own, { first });
+    for (const i of frame < first ? [] : lines) disc(plot, frame, run.rates[frame * run.width + i], own);
   };
 
   // Best values of all runs in one plot; logs if there is nothing below zero
-  const values = (canvas, runs, frame, colours) => {
+  const values = (canvas, runs, frame, looks) => {
     const found = runs.flatMap((run) => run.best).filter((value) => value !== null);
     const log = found.every((value) => value >= 0);
     const floor = Math.max(Math.min(...found.filter((value) => value > 0), 1), 1e-10);
@@ -275,11 +277,12 @@ const Drawing = (() => {
     for (const run of runs) {
       const end = run.frames - 1;
       const at = Math.min(frame, end);
-      trail(plot, (t) => scaled(run.best[t]), at, end, ink(colours[run.setting.method]), 2.2);
+      const { colour, dashes } = looks[run.setting.method];
+      trail(plot, (t) => scaled(run.best[t]), at, end, ink(colour), { dashes });
     }
     for (const run of runs) {
       const at = Math.min(frame, run.frames - 1);
-      disc(plot, at, scaled(run.best[at]), ink(colours[run.setting.method]));
+      disc(plot, at, scaled(run.best[at]), ink(looks[run.setting.method].colour));
     }
     return log;
   };

@@ -108,7 +108,7 @@
     button.addEventListener("click", () => choose(preset));
     find("presets").append(button);
   }
-  for (const box of boxes) box.closest("label").style.setProperty("--own", data.colours[box.value]);
+  for (const box of boxes) box.closest("label").style.setProperty("--own", data.looks[box.value].colour);
 
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => {

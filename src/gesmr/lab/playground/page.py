@@ -38,8 +38,8 @@ PRESETS = (
         "vanishing",
         "The vanishing rate",
         "Rastrigin is all hills and valleys: most mutations make things worse, and the smallest do the least harm. So "
-        "SAMR’s rates, which survive by average success, shrink before the deepest valley is found. GESMR judges a rate "
-        "by the best child of its group, and keeps one that still leaps.",
+        "SAMR’s rates, which survive by average success, shrink before the deepest valley is found. GESMR judges a "
+        "rate by the best child of its group, and keeps one that still leaps.",
         ("GESMR", "SAMR"),
         {"function": "rastrigin", "dim": 2, "std": 4, "children": 100, "groups": 10, "generations": 120, "seed": 0},
     ),
@@ -124,12 +124,12 @@ def _render(scripts: Sequence[str], data: Mapping[str, Any], policy: str, **cont
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    looks = {method: look(method).colour for method in METHODS}
+    looks = {method: {"colour": look(method).colour, "dashes": look(method).dashes[1]} for method in METHODS}
     page = environment.get_template("playground.html.j2").render(
         style=_asset("playground/playground.css"),
         early=_asset("show/report/theme.js"),
         scripts=scripts,
-        data={**data, "colours": looks},
+        data={**data, "looks": looks},
         policy=policy,
         functions=settings.FUNCTIONS,
         methods=METHODS,

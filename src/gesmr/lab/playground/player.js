@@ -40,7 +40,8 @@ const Player = (() => {
         rates.setAttribute("aria-label", `Mutation rates of ${run.setting.method} over generations`);
         const readout = element("span", { className: "readout" });
         const title = element("h2", { textContent: run.setting.method });
-        const panel = element("figure", { className: "panel" }, element("header", {}, title, readout), map, rates);
+        const outside = element("span", { className: "outside" });
+        const panel = element("figure", { className: "panel" }, element("header", {}, title, readout), element("div", { className: "ground" }, map, outside), rates);
         panel.dataset.method = run.setting.method;
         return panel;
       }),
@@ -66,23 +67,23 @@ const Player = (() => {
     for (const [i, panel] of [...panels.children].entries()) {
       const run = state.runs[i];
       const { method } = run.setting;
-      const colour = data.colours[method];
+      const { colour } = data.looks[method];
       const frame = Math.min(state.frame, run.frames - 1);
       panel.style.setProperty("--own", Drawing.ink(colour));
       const [map, rates] = panel.querySelectorAll("canvas");
       const outside = Drawing.map(map, state.landscape, run, frame, colour);
       Drawing.rates(rates, run, frame, state.range, colour);
-      const marked = run.width === 1 ? 0 : run.elites[0];
-      let text = "";
-      if (marked !== undefined) text = short(10 ** run.rates[frame * run.width + marked]);
-      else text = `${short(10 ** Math.min(...run.rates.subarray(0, run.width)))} … ${short(10 ** Math.max(...run.rates.subarray(0, run.width)))}`;
+      const marked = run.width === 1 ? 0 : frame > 0 ? run.elites[0] : undefined; // before the first generation none did best
+      const inUse = run.rates.subarray(frame * run.width, (frame + 1) * run.width);
+      const ends = [Math.min(...inUse), Math.max(...inUse)].map((rate) => short(10 ** rate));
+      const text = marked === undefined ? ends.join(" … ") : short(10 ** inUse[marked]);
       panel.querySelector(".readout").replaceChildren(
         "best ", element("b", { textContent: short(run.best[frame]) }), " · rate ", element("b", { textContent: text }),
-        outside ? ` · ${outside} outside` : "",
       );
+      panel.querySelector(".outside").textContent = outside ? `${outside} outside` : "";
       map.setAttribute("aria-label", `Population of ${method} at generation ${frame}: best value ${short(run.best[frame])}, mutation rate ${text}`);
     }
-    const log = Drawing.values(find("values"), state.runs, state.frame, data.colours);
+    const log = Drawing.values(find("values"), state.runs, state.frame, data.looks);
     find("values-scale").textContent = log ? "log scale" : "";
     scrub.value = state.frame;
     scrub.setAttribute("aria-valuetext", `generation ${state.frame} of ${last()}`);
@@ -116,7 +117,7 @@ const Player = (() => {
     play.setAttribute("aria-label", "Pause");
     let [before, owed] = [performance.now(), 0];
     const tick = (now) => {
-      owed += ((now - before) / 1000) * Number(find("speed").value);
+      owed += (Math.max(0, now - before) / 1000) * Number(find("speed").value); // the first frame may lie before now
       before = now;
       const whole = Math.floor(owed);
       owed -= whole;
@@ -158,7 +159,9 @@ const Player = (() => {
   const theme = find("theme");
   const setTheme = (chosen) => {
     root.dataset.theme = chosen;
-    theme.textContent = chosen === "dark" ? "Light theme" : "Dark theme";
+    theme.title = `Change to the ${chosen === "dark" ? "light" : "dark"} theme (t)`;
+    theme.setAttribute("aria-label", theme.title);
+    theme.textContent = chosen === "dark" ? "Light" : "Dark";
     redraw();
   };
   const otherTheme = () => {
