@@ -31,6 +31,7 @@ from gesmr.lab.studies.beyond.runs import OTHERS
 from gesmr.lab.studies.functions.runs import GENERATIONS
 
 BEYOND, CHOICE = "beyond", "beyond-choice"
+FAR = "beyond-1000"  # more seeds of some methods in 1,000 dimensions, which stand for those of BEYOND
 KINDS = {
     "smooth": ("sphere",),
     "a narrow valley": ("rosenbrock",),
@@ -52,14 +53,19 @@ class Final(NamedTuple):
     main: bool
     method: str
     median: float
+    seeds: int
 
 
 def finals() -> list[Final]:
-    return [
-        Final(line["function"], int(line["dim"]), line["turned"] == "1", float(line["std"]), line["main"] == "1",
-              line["method"], float(line["median"]))
-        for line in _lines(BEYOND, "beyond_final.csv")
-    ]  # fmt: skip
+    found = {each[:-2]: each for name in (BEYOND, FAR) for each in map(_final, _lines(name, "beyond_final.csv"))}
+    return list(found.values())
+
+
+def _final(line: dict[str, str]) -> Final:
+    return Final(
+        line["function"], int(line["dim"]), line["turned"] == "1", float(line["std"]), line["main"] == "1",
+        line["method"], float(line["median"]), int(line["seeds"]),
+    )  # fmt: skip
 
 
 def _lines(name: str, file: str) -> list[dict[str, str]]:
@@ -254,15 +260,36 @@ def claims() -> str:
     return "\n".join(table(("#", "we say", "rule", "found", ""), rows, 5)) if rows else NOT_THERE
 
 
-def main_rows() -> str:
-    """Row by row: GESMR-X beside GESMR, the best of the paper's methods, its oracle and the best other algorithm."""
-    rows: dict[tuple, dict[str, float]] = {}
+def _by_row() -> dict[tuple[str, int, bool, float], dict[str, Final]]:
+    """The fifty rows of the claims, by method."""
+    rows: dict[tuple[str, int, bool, float], dict[str, Final]] = {}
     for each in finals():
         if each.main:
-            rows.setdefault((each.function, each.dim, each.turned, each.std), {})[each.method] = each.median
+            rows.setdefault((each.function, each.dim, each.turned, each.std), {})[each.method] = each
+    return rows
+
+
+def lower_in() -> str:
+    """In how many of the rows the median of GESMR-X is the lower one, and on how many seeds that rests."""
+    rows = list(_by_row().values())
+    against = {"all of the paper's but oracles": [*PAPER_NAMES]} | {name: [name] for name in [*PAPER_NAMES, "LAMR-100"]}
+    lines = []
+    for said, methods in against.items():
+        lower = [all(row[X].median < row[method].median for method in methods) for row in rows]
+        far = [won for won, row in zip(lower, rows, strict=True) if row[X].dim == 1000]
+        seeds = min(row[method].seeds for row in rows for method in (X, *methods))
+        lines.append([said, f"{sum(lower)} of {len(lower)}", f"{sum(far)} of {len(far)}", str(seeds)])
+    return (
+        "\n".join(table([f"{X} lower than", "all rows", "d = 1000", "seeds, at least"], lines)) if rows else NOT_THERE
+    )
+
+
+def main_rows() -> str:
+    """Row by row: GESMR-X beside GESMR, the best of the paper's methods, its oracle and the best other algorithm."""
     others = [name for other in OTHERS for name in (other, f"{other}, own N")]  # of equal ones the first is named
     lines = []
-    for (function, dim, turned, std), medians in rows.items():
+    for (function, dim, turned, std), found in _by_row().items():
+        medians = {method: each.median for method, each in found.items()}
         groups = [[X], ["GESMR"], [m for m in PAPER_NAMES if m != "GESMR"], ["LAMR-100"], others]
         best = [min((m for m in group if m in medians), key=lambda m: medians[m], default=None) for group in groups]
         values = [math.nan if method is None else medians[method] for method in best]
@@ -281,6 +308,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "choosing-map": the_map,
     "choosing-winners": lambda: "\n".join(winners(places())),
     "beyond-claims": claims,
+    "beyond-lower": lower_in,
     "beyond-rows": main_rows,
     "beyond-choice": partial(of_study, CHOICE, "beyond_choice.csv"),
     "beyond-counts": partial(of_study, BEYOND, "beyond_counts.csv"),

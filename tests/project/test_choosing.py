@@ -41,11 +41,11 @@ def test_a_kind_of_problem_by_hand(script):
     """Ellipsoid, cigar and discus: 1, 10 and 100 are 10 in the geometric mean. Who has two of three is left out."""
     functions = ("ellipsoid", "cigar", "discus")
     found = [
-        script.Final(function, 30, True, 1.0, False, method, times * value)
+        script.Final(function, 30, True, 1.0, False, method, times * value, 40)
         for method, times in (("GESMR-X", 2.0), ("DE, own N", 1.0), ("LAMR-100", 0.1))
         for function, value in zip(functions, (1.0, 10.0, 100.0), strict=True)
     ]
-    found += [script.Final(function, 30, True, 1.0, False, "SNES", 0.1) for function in functions[:2]]
+    found += [script.Final(function, 30, True, 1.0, False, "SNES", 0.1, 40) for function in functions[:2]]
     (place,) = script.by_kind(found)
     assert place.means == pytest.approx({"GESMR-X": 20.0, "DE, own N": 10.0})
     assert place.cells()[:6] == ["ill-conditioned", "30, turned", "30,101", "**DE**", "GESMR-X, 2", "2"]
@@ -82,3 +82,15 @@ def test_ratios(script):
         "5e7",
         "inf",
     ]
+
+
+def test_claims_of_recombination_rest_on_forty_seeds(script):
+    """Counted here from the files, row by row."""
+    cells = [line.strip("| ").split(" | ") for line in script.lower_in().splitlines()[2:]]
+    found = {name: (rows, far, int(seeds)) for name, rows, far, seeds in cells}
+    medians = {(*each[:4], each.method): each.median for each in script.finals() if each.main}
+    rows = {row[:4] for row in medians}
+    for name in ("GESMR", "LAMR-100"):
+        lower = sum(medians[*row, "GESMR-X"] < medians[*row, name] for row in rows)
+        assert found[name][0] == f"{lower} of 50"
+    assert {seeds for *_, seeds in found.values()} == {40}
