@@ -129,7 +129,7 @@ def test_claims_wait_for_all_rows():
 def test_the_claims_are_said_to_be_ours():
     decided = VIEW.decide(results_with({X: 1.0, "GESMR": 2.0}))
     assert all("this project's claim" in claim.claim for claim in decided)
-    assert as_text(decided).title == "Claims of the paper, and from 19 on of this project"
+    assert "Claims of the paper, and from 19 on of this project" in str(as_text(decided, 80).renderables[0])
     papers = {rule.number for name in ("functions", "groups", "control") for rule in view_of(name).rules}
     assert not papers & {claim.number for claim in decided}
 

@@ -1,5 +1,6 @@
 """What a command is: options that several share are declared once, and errors end in a line."""
 
+import os
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
@@ -71,9 +72,9 @@ def _stop(message: str, code: int) -> NoReturn:
 
 
 def console() -> Console:
-    """Tables are wide: outside a terminal they get the room they need."""
+    """Tables are wide: outside a terminal they get the room they need, unless COLUMNS says how much there is."""
     console = Console()
-    return console if console.is_terminal else Console(width=150)
+    return console if console.is_terminal or os.environ.get("COLUMNS") else Console(width=150)
 
 
 def reachable(directory: Path) -> Path:

@@ -175,7 +175,7 @@ def reproduce(name: Name, asked: Asked, where: Where = Where()) -> None:
     else:
         say(console(), f"figures: {figures}, of the same runs as before")
     if not (asked.shifted or asked.as_text):
-        console().print(claims.as_text(shown.view.claims(shown.store, shown.options)))
+        console().print(claims.as_text(shown.view.claims(shown.store, shown.options), console().width))
     write_report(directory)
 
 
@@ -226,7 +226,7 @@ def decide_claims(
     if not stores:
         raise LabError(f"{directory} holds no results; `gesmr study run` makes some")
     decided = [claim for name, store in stores.items() for claim in views[name].claims(store, options)]
-    console().print(claims.as_text(decided))
+    console().print(claims.as_text(decided, console().width))
     if to is not None:
         write_text(to / "claims.json", claims.as_json(decided))
 

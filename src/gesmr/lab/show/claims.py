@@ -6,8 +6,10 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from rich import box
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from .output import json_text
 
@@ -82,18 +84,39 @@ def as_json(decided: Sequence[Claim]) -> str:
     return json_text([asdict(claim) for claim in decided])
 
 
-def as_text(decided: Sequence[Claim]) -> Table:
-    """For the terminal."""
+_STYLES = {Verdict.HOLDS: "bold green", Verdict.FAILS: "bold red", Verdict.UNDECIDED: "yellow"}
+_TABLE_FROM = 120  # columns of a terminal; in fewer, three columns of sentences cannot be read
+
+
+def as_text(decided: Sequence[Claim], width: int) -> Group:
+    """For a terminal of so many columns: a table, or one claim below the other."""
+    decided = sorted(decided, key=lambda claim: claim.number)
     own = any(claim.number >= OWN for claim in decided)
-    title = f"Claims of the paper{f', and from {OWN} on of this project' * own}"
-    text = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
+    title = Text(f"Claims of the paper{f', and from {OWN} on of this project' * own}", style="table.title")
+    shown = [_table(decided)] if width >= _TABLE_FROM else [part for claim in decided for part in _below(claim)]
+    return Group(title, Text(), *shown)
+
+
+def _table(decided: Sequence[Claim]) -> Table:
+    text = Table(box=box.SIMPLE_HEAD, show_lines=True, pad_edge=False)
     text.add_column("#", justify="right")
     for heading, ratio in (("Claim", 3), ("Rule", 4), ("Found", 3)):
         text.add_column(heading, ratio=ratio)
     text.add_column("Verdict", no_wrap=True)
-    styles = {Verdict.HOLDS: "bold green", Verdict.FAILS: "bold red", Verdict.UNDECIDED: "yellow"}
-    for c in sorted(decided, key=lambda claim: claim.number):
-        found = f"{c.found} (decided on less than the paper's runs: {c.short})" if c.short else c.found
-        cells = map(escape, (str(c.number), c.claim, c.rule, found))
-        text.add_row(*cells, f"[{styles[c.verdict]}]{c.verdict}[/]")
+    for c in decided:
+        cells = map(escape, (str(c.number), c.claim, c.rule, _found(c)))
+        text.add_row(*cells, Text(c.verdict, style=_STYLES[c.verdict]))
     return text
+
+
+def _below(c: Claim) -> list[RenderableType]:
+    sentences = Table(box=None, show_header=False, pad_edge=False)
+    sentences.add_column(style="dim", no_wrap=True)
+    sentences.add_column(overflow="fold")
+    for name, sentence in (("claim", c.claim), ("rule", c.rule), ("found", _found(c))):
+        sentences.add_row(name, escape(sentence))
+    return [Text.assemble((f"{c.number}: ", "bold"), (c.verdict, _STYLES[c.verdict])), sentences, Text()]
+
+
+def _found(c: Claim) -> str:
+    return f"{c.found} (decided on less than the paper's runs: {c.short})" if c.short else c.found

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich import box, table
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
 from .output import csv_text
+
+_GAP = 2  # columns of a terminal between those of a table
+_LEAST = 12  # to which text is folded
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ class Table:
     @property
     def numeric(self) -> list[bool]:
         """Which columns hold no text."""
-        return [not any(isinstance(row[i].value, str) for row in self._cells) for i in range(len(self.columns))]
+        cells = self._cells
+        return [not any(isinstance(row[i].value, str) for row in cells) for i in range(len(self.columns))]
 
     @property
     def shown(self) -> list[list[str]]:
@@ -65,24 +71,84 @@ class Table:
     def _cells(self) -> list[list[Cell]]:
         return [[cell if isinstance(cell, Cell) else Cell(cell, _show(cell)) for cell in row] for row in self.rows]
 
-    def text(self) -> table.Table:
-        """For the terminal."""
-        text = table.Table(title=escape(self.title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-        text.collapse_padding = True
-        text.caption, text.caption_justify = escape(self.note), "left"
-        for heading, numeric in zip(self.headings, self.numeric, strict=True):
-            justify = "right" if numeric else "left"
-            text.add_column(escape(heading), justify=justify, no_wrap=numeric or self.sections, overflow="fold")
+    def text(self, width: int) -> Group:
+        """For a terminal of so many columns: where they are too few, some columns at a time, with the names of rows."""
+        cells = self._drawn
+        widths = [max(map(cell_len, (name, *(row[i].plain for row in cells)))) for i, name in enumerate(self.headings)]
+        names = self._naming(widths, 2 / 3 * width)
+        others = [i for i in range(len(widths)) if i not in names]
+        # A column of text may be folded if it, with the row names, would not fit otherwise
+        room = width - sum(widths[i] + _GAP for i in names)
+        blocks = _blocks(others, [min(w, max(room, _LEAST)) for w in widths], room)
+        shown: list[RenderableType] = []
+        for place, block in enumerate(blocks, 1):
+            part = f" ({place} of {len(blocks)})" if len(blocks) > 1 else ""
+            title = Text(self.title + part, style="table.title")
+            shown += [title, Text(), self._block(sorted([*names, *block]), cells), Text()]
+        return Group(*shown, *([Text(f"{self.note}\n", style="table.caption")] if self.note else []))
+
+    @property
+    def _drawn(self) -> list[list[Text]]:
+        return [
+            [Text(cell.marked("{}", "*"), style="bold" if cell.bold else "") for cell in row] for row in self._cells
+        ]
+
+    def _naming(self, widths: Sequence[int], room: float) -> list[int]:
+        """The columns that name a row, so that it can be found in every block: few that tell rows apart, of those that
+        can be no result if that is possible, and no more than there is room for."""
+        shown, cells, everything = self.shown, self._cells, range(len(self.columns))
+        sure = [i for i in everything if not any(_is_result(row[i].value) for row in cells)]
+
+        def apart(columns: Sequence[int]) -> int:
+            return len({tuple(row[i] for i in columns) for row in shown})
+
+        chosen = [0]
+        for among in (sure, everything):
+            chosen = [0]
+            for i in among:
+                more = [*chosen, i]
+                if apart(more) > apart(chosen) and sum(widths[j] + _GAP for j in more) <= room:
+                    chosen = more
+            if apart(chosen) == len(shown):
+                break
+        return chosen
+
+    def _block(self, chosen: Sequence[int], cells: Sequence[Sequence[Text]]) -> table.Table:
+        text = table.Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+        headings, numeric = self.headings, self.numeric
+        for i in chosen:
+            justify = "right" if numeric[i] else "left"
+            no_wrap = numeric[i] or self.sections
+            text.add_column(escape(headings[i]), justify=justify, no_wrap=no_wrap, overflow="fold")
         begins = [row[0] for row in self.shown]
-        for i, row in enumerate(self._cells):
-            cells = [Text(cell.marked("{}", "*"), style="bold" if cell.bold else "") for cell in row]
-            if self.sections and begins[i] in begins[max(i - 1, 0) : i]:
-                cells[0] = Text()
-            text.add_row(*cells, end_section=self.sections and begins[i] not in begins[i + 1 : i + 2])
+        for i, row in enumerate(cells):
+            again = self.sections and begins[i] in begins[max(i - 1, 0) : i]
+            text.add_row(
+                *(Text() if again and column == 0 else row[column] for column in chosen),
+                end_section=self.sections and begins[i] not in begins[i + 1 : i + 2],
+            )
         return text
 
+    def plain(self) -> dict[str, Any]:
+        """For JSON: rows by the columns' names in CSV, numbers in full."""
+        names, rows = self._names, []
+        for row in self._cells:
+            found: dict[str, Any] = {name: _finite(cell.value) for name, cell in zip(names, row, strict=True)}
+            errors = {name: cell.error for name, cell in zip(names, row, strict=True) if cell.error is not None}
+            if errors:
+                best = next((i for i, cell in enumerate(row) if cell.bold), None)
+                found["best"] = None if best is None else names[best]
+                found["significant"] = best is not None and row[best].starred
+                found["standard_errors"] = {name: _finite(error) for name, error in errors.items()}
+            rows.append(found)
+        return {"name": self.name, "title": self.title, "columns": names, "rows": rows, "note": self.note}
+
+    @property
+    def _names(self) -> list[str]:
+        return [column.name if isinstance(column, Column) else column for column in self.columns]
+
     def csv(self) -> str:
-        names = [column.name if isinstance(column, Column) else column for column in self.columns]
+        names = self._names
         with_error = [i for i in range(len(names)) if any(row[i].error is not None for row in self._cells)]
         lines = [[_plain(cell) for cell in row] for row in self.rows]
         if not with_error:
@@ -112,6 +178,29 @@ class Table:
         lines = [f"% {self.title}", rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
         lines += [_ampersands(headings), r"\midrule", *map(_ampersands, rows)]
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def _blocks(columns: Sequence[int], widths: Sequence[int], room: int) -> list[list[int]]:
+    """Columns in as few blocks as fit into the room, and as even as can be."""
+
+    def filled(most: int) -> list[list[int]]:
+        made: list[list[int]] = [[]]
+        for column in columns:
+            if made[-1] and (len(made[-1]) == most or sum(widths[i] + _GAP for i in (*made[-1], column)) > room + _GAP):
+                made.append([])
+            made[-1].append(column)
+        return made
+
+    fewest = len(filled(len(columns)))
+    return next(made for most in range(1, len(columns) + 1) if len(made := filled(most)) == fewest)
+
+
+def _is_result(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and not value.is_integer())
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _show(value: Any) -> str:

@@ -88,7 +88,7 @@ class View(Generic[R]):
         if not made:
             raise LabError(f"the study {self.name} has figures but no table")
         for table in made:
-            console.print(table.text())
+            console.print(table.text(console.width))
         _write_tables(made, self.formats, to)
         more = _write_all(self.more(results), to)
         names = ", ".join(table.name for table in made)

@@ -49,7 +49,7 @@ def test_claims_say_how_the_runs_fall_short_of_the_papers():
     assert {claim.short for number, claim in decided.items() if number != 14} == {"12 of 40 seeds, 3 of 4 dimensions"}
     assert decided[14].short == "1 of 4 dimensions"
     shown = io.StringIO()
-    Console(width=900, file=shown).print(claims_as_text(list(decided.values())))
+    Console(width=900, file=shown).print(claims_as_text(list(decided.values()), 900))
     said = "(decided on less than the paper's runs: 12 of 40 seeds, 3 of 4 dimensions)"
     assert shown.getvalue().count(said) == 8
 

@@ -87,7 +87,7 @@ def test_markdown_and_latex_mark_the_best(results):
 def test_the_terminal_shows_every_number_in_bold_or_not(results):
     said = io.StringIO()
     console = Console(width=150, force_terminal=True, color_system="standard", file=said)
-    console.print(as_table(estimates(results)[0]).text())
+    console.print(as_table(estimates(results)[0]).text(150))
     text = said.getvalue()
     assert "\x1b[1m1.0*\x1b[0m" in text.replace(" ", "")
     assert all(method in text for method in METHODS)

@@ -254,6 +254,7 @@ def _legend(figure: Figure, curves: Curves) -> None:
     handles = [Line2D([], [], color=colour, linewidth=1.3, label=names[name]) for name, (_, colour) in _LINES.items()]
     for name, symbol in (("mean", r"$\sigma^*_\mathrm{mean}$"), ("lowest", r"$\sigma^*_\mathrm{min}$")):
         handles.append(Line2D([], [], color=_LINES[name][1], marker="o", markersize=4, linestyle=":", label=symbol))
+    handles.append(Line2D([], [], color="#8a8a8a", linewidth=0.5, label="No change"))
     legend_below(figure, handles, handlelength=2.2)
 
 
@@ -298,7 +299,7 @@ def show_landscape(
     if not np.isfinite(curves.mean).any():
         raise LabError(f"{name} has no finite change of value for any σ from {RATES[0]:g} to {RATES[-1]:g}")
     heading = f"{name}, {dim}-D: change of value Δ against mutation rate σ, from x ~ N(0, {std:g}² I)"
-    console.print(Table("landscape", heading, _COLUMNS, (_row(curves),), _NOTE).text())
+    console.print(Table("landscape", heading, _COLUMNS, (_row(curves),), _NOTE).text(console.width))
     ends = (f"{name}{error}" for name in ("mean", "lowest", "highest") for error in ("", "_error"))
     columns = ["rates", *ends, "counted", "dropped"]
     write_text(
