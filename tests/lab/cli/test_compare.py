@@ -1,12 +1,13 @@
 """`gesmr compare`, as a user types it."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 from gesmr.comparing import Comparison, compare
-from helpers.command_line import gesmr
+from helpers.command_line import gesmr, put_module
 
 MODULE = """
 import numpy as np
@@ -44,9 +45,8 @@ SMALL = ["--dim", "2", "--bounds", "-5,5", "--methods", "gesmr,DE,random", "--se
 
 @pytest.fixture(autouse=True)
 def here(tmp_path, monkeypatch):
-    (tmp_path / "mine_to_compare.py").write_text(MODULE)
+    put_module(monkeypatch, tmp_path, "mine_to_compare", MODULE)
     (tmp_path / "space.toml").write_text(SPACE)
-    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
@@ -93,12 +93,24 @@ def test_a_space_and_a_method_of_ones_own(here):
     assert found["best"]["x"]["kind"] == "b"
 
 
+def test_bounds_of_each_variable_and_a_file(here):
+    options = ["--bounds", "2,5;-5,0.5;0,inf", "--methods", "gesmr,random", "--seeds", "2", "--maxfun", "200", "--json"]
+    code, out, said = gesmr("compare", "mine_to_compare.py:bowl", *options)
+    assert code == 0, said
+    x = json.loads(out)["best"]["x"]
+    assert 2 <= x[0] <= 5
+    assert -5 <= x[1] <= 0.5
+    assert x[2] >= 0
+
+
 def test_failures(here):
     code, out, _ = run("bowl", "--dim", "2", "--methods", "mine_to_compare:hopeless,random", "--maxfun", "30")
     assert code == 1
     assert "failed in 10 of 10 runs: RuntimeError: not today" in out
-    with pytest.raises(ValueError, match="my own fault"):
-        run("broken", *SMALL)
+    code, out, said = run("broken", *SMALL)
+    assert (code, out) == (1, "")
+    assert "ValueError: my own fault" in said
+    assert set(re.findall(r'File ".*/(.+?)"', said)) == {"mine_to_compare.py"}
 
 
 @pytest.mark.parametrize(
@@ -112,6 +124,7 @@ def test_failures(here):
         (["--dim", "2", "--seeds", "x"], "--seeds must be"),
         (["--dim", "2", "--targets", "low"], "--targets must be numbers"),
         (["--dim", "2", "--bounds", "5,1"], "low ≤ high"),
+        (["--dim", "2", "--bounds", "0,1;0,1;0,1"], "--dim = 2 of them, got 3"),
         (["--dim", "2", "--maxfun", "0"], "maxfun must be"),
         (["--dim", "2", "--save", "absent/runs"], "save must be in a directory"),
         (["--dim", "2", "--direction", "up"], "direction must be one of"),

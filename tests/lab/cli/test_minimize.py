@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import time
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from helpers.command_line import gesmr
+from helpers.command_line import gesmr, put_module
 from helpers.processes import heeding
 
 MODULE = """
@@ -61,8 +64,7 @@ SMALL = ["--dim", "3", "--popsize", "13", "--seed", "4", "--maxiter", "20"]
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A working directory with a module in it."""
-    (tmp_path / "mine_to_minimize.py").write_text(MODULE)
-    monkeypatch.chdir(tmp_path)
+    put_module(monkeypatch, tmp_path, "mine_to_minimize", MODULE)
     return tmp_path
 
 
@@ -218,11 +220,80 @@ def test_a_checkpoint_whose_directory_vanishes_does_not_cost_the_result(here):
 
 
 def test_exceptions(here):
-    with pytest.raises(ValueError, match="my own fault"):  # with its traceback, for whoever wrote the function
-        run("broken", *SMALL)
+    code, out, said = run("broken", *SMALL)
+    assert (code, out) == (1, "")
+    _shows_the_users_lines(said)
     with pytest.warns(RuntimeWarning, match="too far out"):
         found = as_json("half", "--on-error", "worst")
     assert found["errors"] > 0
+
+
+def _shows_the_users_lines(said):
+    files = re.findall(r'File "(.+?)", line (\d+)', said)
+    line = MODULE.splitlines().index('    raise ValueError("my own fault")') + 1
+    assert [(Path(path).name, int(number)) for path, number in files] == [("mine_to_minimize.py", line)]
+    assert "ValueError: my own fault\n" in said
+    assert "GESMR_TRACEBACK=1 shows all" in said
+
+
+def test_all_frames_on_request(here, monkeypatch):
+    monkeypatch.setenv("GESMR_TRACEBACK", "1")
+    code, _, said = run("broken", *SMALL)
+    assert code == 1
+    assert said.count('File "') > 5
+    assert "gesmr/optimize/" in said
+
+
+def test_an_error_within_a_library_that_compiled_code_calls(here):
+    (here / "mine_compiled.py").write_text(
+        "import jax.numpy as jnp\ndef f(x):\n    return part(x)\ndef part(x):\n    return x @ jnp.ones(7)\n"
+    )
+    code, _, said = gesmr("minimize", "mine_compiled.py:f", *SMALL)
+    assert code == 1
+    assert re.findall(r"line (\d+), in (\w+)", said)[-2:] == [("3", "f"), ("5", "part")]
+    assert "site-packages" not in said
+
+
+def test_a_function_of_a_file(here):
+    (here / "deep").mkdir()
+    (here / "deep" / "mine_in_a_file.py").write_text(MODULE)
+    found = {}
+    for name in ("mine_to_minimize:bowl", "mine_to_minimize.py:bowl", here / "deep" / "mine_in_a_file.py:bowl"):
+        code, out, said = gesmr("minimize", name, *SMALL, "--json")
+        assert code == 0, said
+        found[name] = json.loads(out)["x"]
+    assert len(set(map(str, found.values()))) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("absent.py:bowl", "there is no file absent.py"),
+        ("json.py:loads", "json.py has the name of another module"),
+        ("mine_to_minimize.py", "must be written module:function or file.py:function"),
+        ("wrong.py:f", "wrong.py cannot be imported: SyntaxError"),
+    ],
+)
+def test_files_that_hold_no_function(here, name, words):
+    (here / "json.py").write_text("loads = abs\n")
+    (here / "wrong.py").write_text("def f(:\n")
+    code, out, said = gesmr("minimize", name, *SMALL)
+    assert (code, out) == (2, "")
+    assert words in said
+    assert len(said.splitlines()) == 1
+
+
+def test_bounds_of_each_variable(here):
+    options = [option for option in SMALL if option not in ("--dim", "3")]
+    code, out, said = run("bowl", *options, "--bounds", "-5,-2;0,0.5;3,inf", "--json")
+    assert code == 0, said
+    x = json.loads(out)["x"]
+    np.testing.assert_allclose(x, [-2, 0.5, 3], atol=0.2)
+    assert x[0] <= -2
+    assert 0 <= x[1] <= 0.5
+    assert x[2] >= 3
+    same = as_json("bowl", "--bounds", "-5,5;-5,5;-5,5")
+    assert same["x"] == as_json("bowl", "--bounds", "-5,5")["x"]
 
 
 def test_nothing_finite_is_a_failure(here):
@@ -245,6 +316,9 @@ def test_a_target_that_is_missed_is_a_failure(here):
         ("bowl", ["--popsize", "1"], "popsize must be an integer from 2 to 2147483647, got 1"),
         ("bowl", ["--bounds", "5"], "--bounds must be two numbers"),
         ("bowl", ["--bounds", "5,1"], "low ≤ high"),
+        ("bowl", ["--bounds", "0,1;0,1"], "--bounds must have one pair or --dim = 3 of them, got 2"),
+        ("bowl", ["--bounds", "0,1;0;0,1"], "--bounds must be two numbers"),
+        ("bowl", ["--bounds", "0,1;3,2;0,1"], "low ≤ high"),
         ("bowl", ["--x0", "absent.npy"], "--x0 must be a number or a .npy file"),
         ("bowl", ["--controller", "GESMRR"], "GESMRR"),
         ("bowl", ["--direction", "up"], "direction must be one of 'minimize', 'maximize', got 'up'"),
@@ -272,20 +346,37 @@ def test_workers(here):
     found = as_json("bowl", "--workers", "2", "--timeout", "60", "--maxiter", "5")
     assert found["path"] == "python, 2 processes"
     assert found["x"] == as_json("bowl", "--maxiter", "5")["x"]
-    with pytest.raises(ValueError, match="my own fault"):  # with where it arose, not as a wrong request
-        run("broken", *SMALL, "--workers", "2")
+    code, _, said = run("broken", *SMALL, "--workers", "2")
+    assert code == 1
+    _shows_the_users_lines(said)
 
 
 @pytest.mark.slow
-def test_interrupting(here):
-    (here / "slow_to_minimize.py").write_text("import time\ndef f(x):\n    time.sleep(1e-3)\n    return float(x @ x)\n")
-    options = [*SMALL[:4], "--maxtime", "60", "--checkpoint", "run", "--every", "1", "--json"]
-    command = heeding("-m", "gesmr.lab.cli", "minimize", "slow_to_minimize:f", *options)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("checkpoint", ["my run", None])
+def test_interrupting_says_how_to_go_on(here, checkpoint):
+    (here / "slow_to_minimize.py").write_text(
+        "import pathlib, time\n"
+        "def f(x):\n    pathlib.Path('called').touch()\n    time.sleep(1e-3)\n    return float(x @ x)\n"
+    )
+    kept = [] if checkpoint is None else ["--checkpoint", checkpoint, "--every", "1"]
+    options = [*SMALL[:4], "--maxtime", "60", *kept, "--json"]
+    command = heeding("-m", "gesmr", "minimize", "slow_to_minimize.py:f", *options)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
-    while not os.path.exists("run") and time.monotonic() < deadline:
+    while not os.path.exists(checkpoint or "called") and time.monotonic() < deadline:
         time.sleep(0.05)
+    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    out = process.communicate(timeout=60)[0]
+    out, said = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert json.loads(out)["stop"] == {"interrupted": True}
+    found = json.loads(out)
+    assert found["stop"] == {"interrupted": True}
+    if checkpoint is None:
+        assert "nothing was kept: --checkpoint FILE keeps a run" in said
+        return
+    line = said.partition("To go on:\n")[2].strip()
+    assert shlex.split(line)[1:] == ["-m", "gesmr", "minimize", "slow_to_minimize.py:f", *options, "--resume"]
+    shorter = line.replace("--maxtime 60", "--maxtime 1")
+    again = subprocess.run(shorter, check=False, shell=True, capture_output=True, text=True, timeout=60)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["nit"] >= found["nit"]

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -30,7 +31,7 @@ def home(tmp_path_factory):
     directory = tmp_path_factory.mktemp("cli") / "runs"
     code, _, said = gesmr("study", "run", "functions", *SMALL, "--out", directory)
     assert code == 0
-    assert re.search(r"\[\d+/\d+\] sphere d=2 GESMR: .* s; .* genes/s", said)
+    assert re.search(r"\[\d+/25 runs\] sphere d=2 GESMR: .* s; .* evaluations/s, ", said)
     assert "25 runs in" in said
     return directory
 
@@ -59,6 +60,38 @@ def test_table(home, tmp_path):
         lines = list(csv.DictReader(file))
     assert [(line["function"], line["std"]) for line in lines] == [
         ("sphere", "1"), ("sphere", "10"), ("linear", "1"), ("linear", "10")]  # fmt: skip
+
+
+def test_tables_fit_80_columns(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = gesmr("study", "table", "functions", "--out", home, "--to", tmp_path / "t")
+    assert code == 0
+    tables = [line for line in out.splitlines() if not line.startswith("written to")]
+    assert max(map(len, tables)) <= 80
+    assert {"Function", "d", "std", "FMR", "GESMR", "LAMR-100†", "Sphere", "Linear"} <= set(out.split())
+
+
+def test_json(home, tmp_path):
+    """It is all there is on standard output, and the files are written as ever."""
+    code, out, said = gesmr("study", "table", "functions", "--out", home, "--json", "--to", tmp_path / "t")
+    assert code == 0
+    tables = json.loads(out)
+    assert [table["name"] for table in tables] == ["table1", "table2", "table3"]
+    assert [(row["function"], row["std"]) for row in tables[0]["rows"]] == [
+        ("sphere", 1), ("sphere", 10), ("linear", 1), ("linear", 10)]  # fmt: skip
+    with (tmp_path / "t" / "table1.csv").open() as file:
+        for line, row in zip(csv.DictReader(file), tables[0]["rows"], strict=True):
+            assert float(line["GESMR"]) == pytest.approx(row["GESMR"], rel=1e-5)
+    assert "written to" in said
+    code, out, _ = gesmr("study", "claims", "--out", home, "--json")
+    assert code == 0
+    assert {claim["verdict"] for claim in json.loads(out)} == {"not decidable"}
+    code, out, _ = gesmr("study", "compare", "functions", "--out", home, "--against", PRINTED, "--json")
+    assert code == 0
+    (table,) = json.loads(out)
+    assert len(table["cells"]) == 12
+    code, out, _ = gesmr("study", "list", "--json")
+    assert [study["name"] for study in json.loads(out)] == list(STUDIES)
 
 
 def test_compare(home):
@@ -266,7 +299,7 @@ def test_rows_that_are_not_there(home, row):
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path):
-    out = tmp_path / "runs"
+    out = tmp_path / "my runs"
     some = ["--dims", "2", "--seeds", "2", "--methods", "SAMR,GESMR", "--threads", "1"]
     command = heeding("-m", "gesmr.lab.cli", "study", "run", "functions", *some, "--out", out)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -276,6 +309,8 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=120)
     assert process.returncode == 130
-    assert "the same command goes on from there" in said
+    line = said.partition("To go on:\n")[2].strip()
+    words = ["-m", "gesmr", "study", "run", "functions", *some, "--out", str(out)]
+    assert shlex.split(line)[1:] == words
     assert "Traceback" not in said
     assert len(Store(out / "functions").done()) > 0

@@ -88,7 +88,7 @@ def test_both_nodes_compute_and_the_store_is_that_of_one_machine(nodes, tmp_path
     threading.Thread(target=lambda: wait_until(lambda: len(waiting(flag)) == 2) or flag.touch(), daemon=True).start()
     computed, said = run(specs, store, nodes)
     assert computed == 8
-    assert "[8/8] power" in said
+    assert "[8/8 runs] power" in said
     assert len(nodes_of(store)) == 2
     assert arrays_in(store.directory) == arrays_in(alone(specs, tmp_path / "alone").directory)
     assert store.sessions()[0]["runs"] == 8

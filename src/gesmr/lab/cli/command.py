@@ -6,27 +6,94 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn, get_args
 
 import typer
+import typer.core
 from rich.console import Console
+from rich.markup import escape
+from typer.models import OptionInfo
 
+from ..._version import __version__
 from ..errors import LabError
+from . import failures
+
+
+def examples(*lines: str, title: str = "Examples:") -> str:
+    """What follows the options of a command in its help."""
+    return "\n".join([f"[bold]{title}[/bold]", *(f"  {escape(line)}" for line in lines)])
+
+
+_CODES = (
+    "0    done",
+    "1    a target was missed, a method failed, your function raised an error,",
+    "     or a file could not be read or written",
+    "2    the command was wrong",
+    "130  interrupted by Ctrl-C",
+)
+_ORDER = ("minimize", "compare", "playground", "study", "report", "landscape", "watch")
+
+
+class _InOrder(typer.core.TyperGroup):
+    """What most people are after comes first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return sorted(super().list_commands(ctx), key=lambda name: (*_ORDER, name).index(name))
+
 
 app = typer.Typer(
-    help="Genetic algorithms that find their own mutation rate: the studies of the paper.",
+    help="Genetic algorithms that find their own mutation rate: an optimiser, and the paper's studies.",
+    epilog=examples(
+        "gesmr minimize mine.py:loss --dim 10 --bounds=-5,5",
+        "gesmr compare mine.py:loss --dim 10 --bounds=-5,5 --methods gesmr,DE",
+        "gesmr study reproduce functions",
+    )
+    + "\n\n"
+    + examples(*_CODES, title="Exit codes:"),
+    cls=_InOrder,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
 )
-study_app = typer.Typer(help="Run a study of the paper, and see what came of it.", no_args_is_help=True)
+study_app = typer.Typer(
+    help="Run a study of the paper, and see what came of it.",
+    epilog=examples(
+        "gesmr study list",
+        "gesmr study run functions --seeds 3 --dims 2,30",
+        "gesmr study table functions",
+    ),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
 app.add_typer(study_app, name="study")
 
 
-def command(parent: typer.Typer, name: str) -> Callable[[Callable], Callable]:
-    """A command whose errors end in a line that says what to do, not in a traceback.
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"gesmr {__version__}")
+        raise typer.Exit
 
-    A parameter whose type is a dataclass stands for options with the names, types and defaults of its fields.
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True, metavar=""),
+    ] = False,
+) -> None: ...
+
+
+Interrupted = Callable[..., str]  # from the options of a command to what Ctrl-C leaves behind
+
+
+def command(
+    parent: typer.Typer, name: str, *lines: str, interrupted: Interrupted = lambda **options: "interrupted"
+) -> Callable[[Callable], Callable]:
+    """A command, with examples for its help, whose errors end in a line that says what to do, not in a traceback.
+
+    A parameter whose type is a dataclass stands for options with the names, types and defaults of its fields. One named
+    `objective` is a function of the user's, whose errors are shown with the user's own lines.
     """
 
     def register(function: Callable) -> Callable:
@@ -40,21 +107,40 @@ def command(parent: typer.Typer, name: str) -> Callable[[Callable], Callable]:
             try:
                 function(**options)
             except LabError as error:
-                _stop(str(error), error.exit_code)
+                _stop(f"error: {error}", error.exit_code)
             except KeyboardInterrupt:
-                _stop("interrupted; what was finished is kept, and the same command goes on from there", 130)
+                _stop(interrupted(**options), 130)
+            except Exception as error:
+                if "objective" not in options or (told := failures.told(error)) is None:
+                    raise
+                _stop(told, 1)
 
         options = [option for each in declared for option in _options(each)]
         guarded.__signature__ = Signature(options)  # type: ignore[attr-defined]
-        return parent.command(name)(guarded)
+        return parent.command(name, epilog=examples(*lines, title="Example:" if len(lines) == 1 else "Examples:"))(
+            guarded
+        )
 
     return register
+
+
+_SHOWN = {bool: "", int: "N", float: "X", str: "TEXT"}  # what help says an option takes
 
 
 def _options(parameter: Parameter) -> list[Parameter]:
     """What a parameter of a command is on the command line."""
     if not is_dataclass(parameter.annotation):
+        kind, *rest = (*get_args(parameter.annotation), None)
+        given = rest[0]
+        if isinstance(given, OptionInfo) and given.metavar is None:
+            kinds = [of for of in (get_args(kind) or (kind,)) if of in _SHOWN]
+            given.metavar = _SHOWN[kinds[0]] if kinds else None
         return [parameter.replace(kind=Parameter.KEYWORD_ONLY)]
+    return [option for field in _fields(parameter) for option in _options(field)]
+
+
+def _fields(parameter: Parameter) -> list[Parameter]:
+    """The fields of a dataclass as parameters."""
     return [
         Parameter(
             field.name,
@@ -67,7 +153,7 @@ def _options(parameter: Parameter) -> list[Parameter]:
 
 
 def _stop(message: str, code: int) -> NoReturn:
-    Console(stderr=True).print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    Console(stderr=True).print(message, style="red", markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(code)
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +16,18 @@ from ...comparing import Comparison, compare
 from ..errors import LabError
 from ..loading import load_callable, working_directory_importable
 from .command import app, command
-from .minimize import as_json_value, bounds_said, raised_in, start_said
+from .minimize import as_json_value, raised_in
+from .resuming import kept
 from .studies import names_said, seeds_said
+from .variables import OBJECTIVE, BoundsText, Dim, Variables
 
 
 @dataclass(frozen=True)
 class Request:
     """What was asked for, as it was written on the command line."""
 
-    dim: Annotated[int | None, typer.Option(min=1, help="How many variables it has.")] = None
-    bounds: Annotated[str | None, typer.Option(help="Of all variables, as in -5,5 or 0,inf.")] = None
+    dim: Dim = None
+    bounds: BoundsText = None
     x0: Annotated[
         str | None, typer.Option(help="A number for all variables, or a .npy file; default: drawn for each seed.")
     ] = None
@@ -48,9 +51,23 @@ class Request:
     )
 
 
-@command(app, "compare")
+def _left_behind(request: Request, **_: Any) -> str:
+    """What Ctrl-C does."""
+    if request.save is None:
+        return "interrupted; nothing was kept: --save FILE keeps finished runs, and the same command goes on from them"
+    return kept(f"finished runs are kept in {request.save}")
+
+
+@command(
+    app,
+    "compare",
+    "gesmr compare mine.py:loss --dim 4 --bounds=-5,5",
+    "gesmr compare mine.py:loss --dim 4 --methods gesmr,random --seeds 20 --json",
+    "gesmr compare mine.py:loss --dim 4 --save runs.json --plot curves.png",
+    interrupted=_left_behind,
+)
 def compare_methods(
-    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="From a solution to a number.")],
+    objective: Annotated[str, typer.Argument(metavar="FILE.py:FUNCTION", help=OBJECTIVE)],
     request: Request,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Write a figure: .png, .pdf or .svg.", metavar="FILE")] = None,
@@ -71,16 +88,16 @@ def compare_methods(
 
 
 def _compare(fun: Any, request: Request) -> Comparison:
-    bounds = None if request.bounds is None else bounds_said(request.bounds)
+    variables = Variables.said(request)
     names, seeds = names_said(request.methods), seeds_said(request.seeds)
     with working_directory_importable(), redirect_stdout(sys.stderr):
         return compare(
             fun,
-            _start(request, bounds),
+            variables.start if variables.start is not None else _draws(variables, request.init_std or 1.0),
             None if names is None else {name: _method(name) for name in names},
             10 if seeds is None else seeds,
             request.maxfun,
-            bounds=bounds,
+            bounds=variables.bounds,
             direction=request.direction,
             init_std=request.init_std,
             vectorized=request.vectorized,
@@ -96,17 +113,12 @@ def _method(name: str) -> Any:
     return load_callable(name) if colon and family not in ("evosax", "optuna") else name
 
 
-def _start(request: Request, bounds: tuple[float, float] | None) -> Any:
-    """What --space or --x0 says; else draws: never the origin, which is the optimum of too many functions."""
-    if (said := start_said(request)) is not None:
-        return said
-    dim, (low, high) = request.dim, bounds or (-np.inf, np.inf)
+def _draws(variables: Variables, std: float) -> Callable[[np.random.Generator], np.ndarray]:
+    """Starts, one for each seed: never the origin, which is the optimum of too many functions."""
 
     def draw(rng: np.random.Generator) -> np.ndarray:
-        if np.isfinite(low) and np.isfinite(high):
-            return rng.uniform(low, high, dim)
-        drawn = rng.normal(0.0, request.init_std or 1.0, dim)
-        return low + np.abs(drawn) if np.isfinite(low) else high - np.abs(drawn) if np.isfinite(high) else drawn
+        normal = None if variables.closed.all() else rng.normal(0.0, std, variables.dim)
+        return variables.placed(normal, rng)
 
     return draw
 

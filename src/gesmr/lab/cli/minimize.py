@@ -19,12 +19,13 @@ from ...optimize.loggers import JSONLines
 from ...optimize.loop import Checkpoint
 from ...optimize.minimize import minimize
 from ...optimize.options import split
-from ...spaces import Space
 from ...workers import Crew, Pool, WorkerError, crew_of
 from ...workers.sending import from_worker
 from ..errors import LabError
 from ..loading import load_callable, working_directory_importable
 from .command import app, command
+from .resuming import kept
+from .variables import OBJECTIVE, BoundsText, Dim, Variables
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Passed:
 class Request:
     """What else was asked for, as it was written on the command line."""
 
-    dim: Annotated[int | None, typer.Option(min=1, help="How many variables it has.")] = None
-    bounds: Annotated[str | None, typer.Option(help="Of all variables, as in -5,5 or 0,inf.")] = None
+    dim: Dim = None
+    bounds: BoundsText = None
     x0: Annotated[str | None, typer.Option(help="A number for all variables, or a .npy file; default: drawn.")] = None
     space: Annotated[
         Path | None, typer.Option(help="Named variables instead: a .toml or .json file.", metavar="FILE")
@@ -72,19 +73,36 @@ class Request:
     log: Annotated[Path | None, typer.Option(help="Add a line of JSON for every generation.", metavar="FILE")] = None
 
 
-@command(app, "minimize")
+def _left_behind(request: Request, **_: Any) -> str:
+    """What Ctrl-C does."""
+    if request.checkpoint is None:
+        return "interrupted; nothing was kept: --checkpoint FILE keeps a run, and --resume goes on from it"
+    if not archive.exists(request.checkpoint):
+        return f"interrupted before there was anything to keep in {request.checkpoint}"
+    return kept(f"the run is kept in {request.checkpoint}", "--resume")
+
+
+@command(
+    app,
+    "minimize",
+    "gesmr minimize mine.py:loss --dim 10 --bounds=-5,5 --maxfun 20000",
+    'gesmr minimize mine.py:loss --bounds "-5,5;0,1;0,inf" --seed 1 --json',
+    "gesmr minimize mine.py:loss --dim 10 --maxtime 3600 --checkpoint run --resume",
+    interrupted=_left_behind,
+)
 def minimize_function(
-    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="From a solution to a number.")],
+    objective: Annotated[str, typer.Argument(metavar="FILE.py:FUNCTION", help=OBJECTIVE)],
     request: Request,
     passed: Passed,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Minimise a function of yours. What is printed goes to standard output, progress to standard error."""
+    """Minimise a function of yours. The result goes to standard output, progress to standard error."""
     result = _minimize(load_callable(objective), request, asdict(passed))
     print(_json(result) if as_json else _text(result))
-    code = 130 if "interrupted" in result.stop else 0 if result.success else 1
-    if code:
-        raise typer.Exit(code)
+    if "interrupted" in result.stop:
+        raise KeyboardInterrupt
+    if not result.success:
+        raise typer.Exit(1)
 
 
 def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
@@ -95,18 +113,18 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
         if request.checkpoint is not None and archive.exists(request.checkpoint) and not request.resume:
             raise LabError(f"{request.checkpoint} exists already: --resume goes on from it, or choose another file")
         seed = _seed(request)
-        bounds = None if request.bounds is None else bounds_said(request.bounds)
-        kept = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)
+        variables = Variables.said(request)
+        checkpoint = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)
         show = Display(sys.stderr, split(options)[1].in_force)
         callbacks = [show, *([] if request.log is None else [JSONLines(request.log, x=request.space is not None)])]
         with working_directory_importable(), show:
             return minimize(
                 fun,
-                _x0(request, bounds, seed, options["init_std"]),
-                bounds=bounds,
+                variables.start if variables.start is not None else _drawn(variables, seed, options["init_std"]),
+                bounds=variables.bounds,
                 rng=seed,
                 callback=callbacks,
-                checkpoint=kept,
+                checkpoint=checkpoint,
                 resume=request.resume,
                 workers=_workers(request.workers, request.timeout),
                 **options,
@@ -180,56 +198,11 @@ def _workers(text: str | None, timeout: float | None) -> Crew | None:
     return crew_of(text if number is None else number, timeout)
 
 
-def bounds_said(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(part) for part in text.split(","))
-    except ValueError as error:
-        raise LabError(f"--bounds must be two numbers, as in -5,5 or 0,inf, got {text!r}") from error
-    if not low <= high:
-        raise LabError(f"--bounds must have low ≤ high, got {text!r}")
-    return low, high
-
-
-def start_said(request: Any) -> Space | np.ndarray | None:
-    """What --space or --x0 says of a request that has these, and --dim and --bounds; None if neither does."""
-    if request.space is not None:
-        if others := [name for name in ("dim", "bounds", "x0") if getattr(request, name) is not None]:
-            raise LabError(f"--space says what the variables are, and cannot be given with --{others[0]}")
-        return Space.read(request.space)
-    if request.dim is None:
-        raise LabError("--dim or --space must be given")
-    return None if request.x0 is None else _given(request.x0, request.dim)
-
-
-def _x0(request: Request, bounds: tuple[float, float] | None, seed: int, std: float | None) -> Space | np.ndarray:
-    """What --space or --x0 says; else a draw: never the origin, which is the optimum of too many functions."""
-    if (said := start_said(request)) is not None:
-        return said
+def _drawn(variables: Variables, seed: int, std: float | None) -> np.ndarray:
+    """Never the origin, which is the optimum of too many functions."""
     generator = np.random.default_rng(seed)
-    drawn = generator.normal(0.0, 1.0 if std is None else std, request.dim)
-    if bounds is None:
-        return drawn
-    low, high = bounds
-    if np.isfinite(bounds).all():
-        return generator.uniform(*_held(low, high), request.dim)
-    return low + np.abs(drawn) if np.isfinite(low) else high - np.abs(drawn) if np.isfinite(high) else drawn
-
-
-def _held(low: float, high: float) -> tuple[float, float]:
-    """What single precision holds of a range, for functions that are compiled; all of it if that is nothing."""
-    largest = float(np.finfo(np.float32).max)
-    held = max(low, -largest), min(high, largest)
-    return held if held[0] <= held[1] else (low, high)
-
-
-def _given(text: str, dim: int) -> np.ndarray:
-    try:
-        x0 = np.load(text, allow_pickle=False) if text.endswith(".npy") else np.full(dim, float(text))
-    except (OSError, ValueError) as error:
-        raise LabError(f"--x0 must be a number or a .npy file, got {text!r}: {error}") from error
-    if x0.shape != (dim,):
-        raise LabError(f"--x0 must hold --dim = {dim} numbers, got shape {x0.shape}")
-    return x0
+    normal = generator.normal(0.0, 1.0 if std is None else std, variables.dim)
+    return variables.placed(normal, generator)
 
 
 def raised_in(error: BaseException, module: str | None) -> bool:

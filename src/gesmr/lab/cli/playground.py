@@ -9,17 +9,14 @@ from ..errors import LabError
 from .command import app, command
 
 
-@command(app, "playground")
+@command(app, "playground", "gesmr playground", "gesmr playground --no-browser --port 8000")
 def playground(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Default: any that is free.", show_default=False)] = 0,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.", show_default=True)
     ] = True,
 ) -> None:
-    """Watch evolution on a landscape, methods side by side, in a page that this machine alone can see.
-
-    Example: gesmr playground --no-browser --port 8000
-    """
+    """Watch evolution on a landscape, methods side by side, in a page that this machine alone can see."""
     from ..playground import Playground  # noqa: PLC0415 - brings JAX, which other commands need not wait for
 
     try:

@@ -1,5 +1,6 @@
 """`gesmr study …`, and what is shown of studies: `gesmr report`, `gesmr watch`, `gesmr landscape`."""
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -14,12 +15,14 @@ from ..loading import load_callable
 from ..run.store import Store, check_home, write_text
 from ..show.output import say
 from ..studies import STUDIES, Selection, Study, view_of
+from . import failures, resuming
 from .command import app, command, console, reachable, study_app
 
 if TYPE_CHECKING:
     from ..show.view import Options, View
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The study; `gesmr study list` names them.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program.")]
 To = Annotated[Path | None, typer.Option(help="Where to write; default: beside the results.", metavar="DIR")]
 Rows = Annotated[list[str] | None, typer.Option("--row", help="A row, as in ackley,100,10; may be repeated.")]
 
@@ -30,7 +33,7 @@ class Where:
 
     devices: Annotated[int | None, typer.Option(help="Devices to compute on; default: all.", metavar="N")] = None
     threads: Annotated[
-        int | None, typer.Option(min=1, help="Groups that run at the same time on each device.", metavar="N")
+        int | None, typer.Option(min=1, help="Parts that run at the same time on each device.", metavar="N")
     ] = None
     ray: Annotated[bool, typer.Option("--ray", help="Compute on the nodes of a Ray cluster.")] = False
     address: Annotated[
@@ -133,14 +136,30 @@ class _Shown(NamedTuple):
         return home.parent / what / f"{home.name}{self.options.suffix}"
 
 
-@command(study_app, "list")
-def list_studies() -> None:
+@command(study_app, "list", "gesmr study list", "gesmr study list --json")
+def list_studies(as_json: AsJson = False) -> None:
     """The studies there are."""
+    if as_json:
+        plain = [{"name": s.name, "title": s.title, "profiles": list(s.profiles)} for s in STUDIES.values()]
+        print(json.dumps(plain, ensure_ascii=False))
+        return
     for study in STUDIES.values():
         print(f"{study.name}: {study.title} (profiles: {', '.join(study.profiles)})")
 
 
-@command(study_app, "run")
+def _kept(**_: Any) -> str:
+    """What Ctrl-C leaves behind."""
+    return resuming.kept("finished runs are kept")
+
+
+@command(
+    study_app,
+    "run",
+    "gesmr study run functions",
+    "gesmr study run functions --seeds 3 --dims 2,30 --methods GESMR,SAMR",
+    "gesmr study run images --profile paper --tasks mnist",
+    interrupted=_kept,
+)
 def run(
     name: Name,
     asked: Asked,
@@ -160,7 +179,13 @@ def run(
     where.run(_study(name), selection, asked.directory)
 
 
-@command(study_app, "reproduce")
+@command(
+    study_app,
+    "reproduce",
+    "gesmr study reproduce functions",
+    "gesmr study reproduce control --profile paper --out runs/full",
+    interrupted=_kept,
+)
 def reproduce(name: Name, asked: Asked, where: Where = Where()) -> None:
     """Run a study, then print its tables and the verdicts on the paper's claims, and write figures and the report."""
     from ..show import claims
@@ -179,21 +204,37 @@ def reproduce(name: Name, asked: Asked, where: Where = Where()) -> None:
     write_report(directory)
 
 
-@command(study_app, "table")
-def table(name: Name, results: Results, to: To = None) -> None:
+@command(
+    study_app,
+    "table",
+    "gesmr study table functions",
+    "gesmr study table functions --profile paper --seeds 0-39",
+    "gesmr study table functions --json",
+)
+def table(name: Name, results: Results, to: To = None, as_json: AsJson = False) -> None:
     """Print the tables of a study; write them as CSV, Markdown and LaTeX, with the statistics behind them."""
     shown = results.of(name)
-    shown.view.tables(shown.store, shown.options, to or shown.beside("tables"), console())
+    shown.view.tables(shown.store, shown.options, to or shown.beside("tables"), console(), as_json)
 
 
-@command(study_app, "figure")
+@command(
+    study_app,
+    "figure",
+    "gesmr study figure functions",
+    "gesmr study figure functions --row ackley,100,10 --row linear,30,1",
+)
 def figure(name: Name, results: Results, row: Rows = None, to: To = None) -> None:
     """Write the figures of a study as PDF, SVG and PNG."""
     shown = results.of(name, row)
     shown.view.figures(shown.store, shown.options, to or shown.beside("figures"), console())
 
 
-@command(study_app, "compare")
+@command(
+    study_app,
+    "compare",
+    "gesmr study compare functions --against tests/data",
+    "gesmr study compare functions --against printed.csv --table 1 --json",
+)
 def compare(
     name: Name,
     against: Annotated[Path, typer.Option(help="A printed table as CSV, or a directory of them.", metavar="PATH")],
@@ -202,17 +243,19 @@ def compare(
         int | None, typer.Option(min=1, max=3, help="Which table it is, if its name does not say.")
     ] = None,
     to: To = None,
+    as_json: AsJson = False,
 ) -> None:
     """How far the tables of a study agree with printed ones: by table, method and dimension, and cell by cell."""
     shown = results.of(name)
     to = to or shown.beside("tables")
-    shown.view.compare(shown.store, shown.options, reachable(against), table, to, console())
+    shown.view.compare(shown.store, shown.options, reachable(against), table, to, console(), as_json)
 
 
-@command(study_app, "claims")
+@command(study_app, "claims", "gesmr study claims", "gesmr study claims --profile paper --json")
 def decide_claims(
     results: Results,
     to: Annotated[Path | None, typer.Option(help="Write them to DIR/claims.json as well.", metavar="DIR")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Decide the paper's claims, each by its rule, from all studies that have been run.
 
@@ -226,12 +269,15 @@ def decide_claims(
     if not stores:
         raise LabError(f"{directory} holds no results; `gesmr study run` makes some")
     decided = [claim for name, store in stores.items() for claim in views[name].claims(store, options)]
-    console().print(claims.as_text(decided, console().width))
+    if as_json:
+        print(claims.as_json(decided), end="")
+    else:
+        console().print(claims.as_text(decided, console().width))
     if to is not None:
         write_text(to / "claims.json", claims.as_json(decided))
 
 
-@command(study_app, "export")
+@command(study_app, "export", "gesmr study export functions --to results/mine")
 def export(
     name: Name,
     to: Annotated[Path, typer.Option(help="Where to write.", metavar="DIR")],
@@ -243,22 +289,40 @@ def export(
     shown.view.export(shown.store, shown.options, to, console())
 
 
-@command(app, "landscape")
+@command(
+    app,
+    "landscape",
+    "gesmr landscape mine.py:many --dim 30",
+    "gesmr landscape mine.py:many --dim 30 --std 5 --to ackley --json",
+)
 def show_landscape(
-    objective: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION", help="A JAX function from f[N, d] to f[N].")],
-    dim: Annotated[int, typer.Option(min=1, help="How many genes a solution has.")],
+    objective: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py:FUNCTION",
+            help="Your JAX function, from N solutions (N rows) to N values; MODULE:FUNCTION too.",
+        ),
+    ],
+    dim: Annotated[int, typer.Option(min=1, help="How many variables there are.")],
     to: Annotated[Path, typer.Option(help="Where to write.", metavar="DIR")] = Path("landscape"),
     samples: Annotated[int, typer.Option(min=1, help="Changes of value for each rate.")] = 2000,
     group: Annotated[int, typer.Option(min=2, help="Children of a group, q.")] = 10,
     std: Annotated[float, typer.Option(help="Points are drawn from N(0, std² I).")] = 1.0,
+    as_json: AsJson = False,
 ) -> None:
     """What mutation does to a function of yours: change of value against mutation rate, and the best rates."""
     from ..studies.landscape import show as landscape
 
-    landscape.show_landscape(load_callable(objective), dim, to, console(), samples, group, std)
+    function = load_callable(objective)
+    try:
+        landscape.show_landscape(function, dim, to, console(), samples, group, std, as_json)
+    except LabError as error:
+        if (cause := error.__cause__) is None or failures.told(cause) is None:
+            raise
+        raise cause from cause.__cause__
 
 
-@command(app, "watch")
+@command(app, "watch", "gesmr watch runs/quick", "gesmr watch runs/quick --task cartpole --method SAMR")
 def watch(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="Where results are kept, as in runs/quick.")],
     task: Annotated[
@@ -279,7 +343,7 @@ def watch(
         say(console(), line)
 
 
-@command(app, "report")
+@command(app, "report", "gesmr report runs/quick")
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where results are kept, as in runs/quick.")],
 ) -> None:

@@ -77,6 +77,10 @@ class BatchJob(Job[R]):
         settled = self._work(self.one.generations, 1) if "OFMR" in self.methods else 0.0
         return self._work(self.one.generations, self._ways) + settled
 
+    @property
+    def evaluation(self) -> float:
+        return self.task.num_genes * self.weight
+
     def evolve(self, compiled: GetProgram, tick: Tick, lanes: Lanes) -> Histories:
         """Of all runs, given the data of their lanes."""
         start = lanes.key, *compiled(self._first)(lanes._replace(setting=None))

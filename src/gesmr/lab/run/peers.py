@@ -100,6 +100,10 @@ class PeerJob(Job[S]):
         return self._work(self.generations)
 
     @property
+    def evaluation(self) -> float:
+        return self.task.num_genes * self.weight
+
+    @property
     def generations(self) -> int:
         return self.peer.generations(self.evaluations)
 

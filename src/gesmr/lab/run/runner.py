@@ -49,7 +49,7 @@ def run(
         plan = where.plan(study, missing, memory)
         jobs = [_Job(*pair) for pair in sorted(plan.jobs, key=lambda pair: pair[0].alone)]
         display = LiveDisplay if console.is_terminal else Display
-        with display(console, len(jobs), sum(job.work for job in jobs)) as shown:
+        with display(console, sum(len(job.job.specs) for job in jobs), sum(job.work for job in jobs)) as shown:
             where.prepare([job.job for job in jobs])
             _Run(jobs, store, shown).finish(where)
         seconds = round(time.perf_counter() - start, 1)
@@ -137,7 +137,7 @@ class _Run:
         for job in together if together or self._running else list(self._waiting):
             if self._store.has(job.job.specs):
                 self._waiting.remove(job)
-                self._shown.skipped(job.job.label, job.work)
+                self._shown.skipped(job.job.label, len(job.job.specs), job.work)
             elif job.claim.enter_context(self._store.claim(job.job.specs)) and not self._store.has(job.job.specs):
                 return job
             else:  # another's, or finished by another just before the claim
@@ -149,7 +149,7 @@ class _Run:
 
         def worked(work: float) -> None:
             job.shown += work
-            self._shown.worked(work)
+            self._shown.worked(work, work / job.job.evaluation)
 
         label = job.job.label
         try:
@@ -159,12 +159,12 @@ class _Run:
             if job.losses == _LOSSES:
                 raise LabError(
                     f"{label}: {_LOSSES} nodes of the Ray cluster were lost while they computed it (has it enough "
-                    f"memory?); finished groups are kept. The last one: {error}"
+                    f"memory?); finished runs are kept. The last one: {error}"
                 ) from error
             worked(-job.shown)
             self._shown.lost(label)
             return False
         worked(job.work - job.shown)
         self._store.write(job.job.specs, computed.arrays, computed.record)
-        self._shown.finished(label, computed.seconds)
+        self._shown.finished(label, len(job.job.specs), computed.seconds)
         return True

@@ -63,7 +63,12 @@ class Job(ABC, Generic[S]):
     @property
     @abstractmethod
     def work(self) -> float:
-        """Generations times runs: what `tick` adds up to."""
+        """What `tick` adds up to, in a unit that takes about the same time in all jobs of a study."""
+
+    @property
+    def evaluation(self) -> float:
+        """How much of the work one evaluation of a solution is."""
+        return 1.0
 
     @abstractmethod
     def run(self, compiled: GetProgram, tick: Tick) -> dict[str, np.ndarray]:

@@ -67,7 +67,7 @@ class View(Generic[R]):
     more: Callable[[R], Mapping[str, str]] = lambda results: {}  # further files beside the tables, by name
     origin: Callable[[R, Sequence[StoredJob]], dict[str, Any]] | None = None  # in place of the usual provenance
     make_chapter: Callable[[Path], Chapter] | None = None  # in place of the usual chapter of the report
-    say_agreement: Callable[[Store, R, Path, int | None, Path, Console], list[str]] | None = None  # with print
+    say_agreement: Callable[[Store, R, Path, int | None, Path, Console | None], list[str]] | None = None  # None: JSON
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -81,14 +81,18 @@ class View(Generic[R]):
     def decide(self, results: R) -> list[Claim]:
         return [rule.decided(results) for rule in self.rules]
 
-    def tables(self, store: Store, options: Options, to: Path, console: Console) -> None:
-        """Print the tables and write them as files."""
+    def tables(self, store: Store, options: Options, to: Path, console: Console, as_json: bool = False) -> None:
+        """Print the tables, for people or as JSON, and write them as files."""
         results = self.results(store, options)
         made = self.make_tables(results)
         if not made:
             raise LabError(f"the study {self.name} has figures but no table")
-        for table in made:
-            console.print(table.text(console.width))
+        if as_json:
+            print(json_text([table.plain() for table in made]), end="")
+            console = Console(stderr=True)
+        else:
+            for table in made:
+                console.print(table.text(console.width))
         _write_tables(made, self.formats, to)
         more = _write_all(self.more(results), to)
         names = ", ".join(table.name for table in made)
@@ -105,15 +109,24 @@ class View(Generic[R]):
         return self.decide(self.results(store, options))
 
     def compare(
-        self, store: Store, options: Options, against: Path, table: int | None, to: Path, console: Console
+        self,
+        store: Store,
+        options: Options,
+        against: Path,
+        table: int | None,
+        to: Path,
+        console: Console,
+        as_json: bool = False,
     ) -> None:
-        """Print how far the tables agree with printed ones; write every cell, and where the runs come from."""
+        """Print how far the tables agree with printed ones, every cell if as JSON; write all cells, and where the runs
+        come from."""
         if self.say_agreement is None:
             raise LabError(f"the study {self.name} has no printed table to compare with")
         jobs, results = self._load(store, options)
-        written = self.say_agreement(store, results, against, table, to, console)
+        written = self.say_agreement(store, results, against, table, to, None if as_json else console)
         write_text(to / "provenance.json", json_text(self._provenance(store, jobs, results)))
-        say(console, f"written to {to}: {', '.join(written)}, provenance.json")
+        said = Console(stderr=True) if as_json else console
+        say(said, f"written to {to}: {', '.join(written)}, provenance.json")
 
     def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
         """Write what is worth keeping: tables, claims, figures in few colours, provenance, and a page of them."""

@@ -251,6 +251,10 @@ class CmaesJob(_Labelled):
         return float(self._generations * population_of(self.one) * self.one.dim * len(self.specs))
 
     @property
+    def evaluation(self) -> float:
+        return float(self.one.dim)
+
+    @property
     def _generations(self) -> int:
         return evaluations_of(self.one.generations) // population_of(self.one)
 

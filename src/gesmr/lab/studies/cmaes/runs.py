@@ -134,6 +134,10 @@ class DuelJob(Job[Duel]):
         return float(2 * len(self.specs) * self.one.cmaes_generations * self._genes)
 
     @property
+    def evaluation(self) -> float:
+        return float(self.one.dim)
+
+    @property
     def _genes(self) -> int:
         return POPULATION * self.one.dim
 
@@ -229,6 +233,10 @@ class CostJob(Job[Cost]):
     @property
     def work(self) -> float:
         return float((self.one.turns + self.one.warm_ups) * self._genes)
+
+    @property
+    def evaluation(self) -> float:
+        return float(self.one.dim)
 
     @property
     def _genes(self) -> int:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich import box
@@ -15,7 +16,7 @@ from rich.table import Table
 from ...errors import LabError
 from ...run.lanes import METHODS
 from ...run.store import Store, write_text
-from ...show.output import csv_text, say
+from ...show.output import csv_text, finite, json_text, say
 from .results import Results, Row
 from .tables import Estimates, estimates, number
 
@@ -122,23 +123,35 @@ def counts(cells: Sequence[Cell]) -> str:
 
 
 def say_agreement(
-    store: Store, results: Results, against: Path, table: int | None, to: Path, console: Console
+    store: Store, results: Results, against: Path, table: int | None, to: Path, console: Console | None
 ) -> list[str]:
-    """Print how far the tables agree with printed ones, and write every cell as CSV; the names of these files."""
+    """Print how far the tables agree with printed ones, to the console or as JSON, and write every cell as CSV; the
+    names of these files."""
     printed = printed_tables(against, table)
     ours = {made.name: made for made in estimates(results, also_used=True)}
     if missing := printed.keys() - ours.keys():
         raise LabError(f"there are no runs for {', '.join(sorted(missing))}")
-    written = []
+    written, plain = [], []
     for name, made in ours.items():
         if (of := name.partition("_")[0]) in printed:
             cells = agreement(made, printed[of])
             if not cells:
                 raise LabError(f"{against} has no row and method in common with the runs in {store.directory}")
-            _say_agreement(made, cells, printed[of], console)
+            if console is not None:
+                _say_agreement(made, cells, printed[of], console)
+            plain.append({"table": name, "title": made.title, "cells": [_plain(cell) for cell in cells]})
             written.append(f"agreement_{name}.csv")
             write_text(to / written[-1], _agreement_csv(cells))
+    if console is None:
+        print(json_text(plain), end="")
     return written
+
+
+def _plain(cell: Cell) -> dict[str, Any]:
+    """For JSON; a standard error needs two seeds."""
+    numbers = {"ours": cell.ours, "standard_error": finite(cell.standard_error), "seeds": cell.seeds}
+    verdict = {"printed": cell.printed, "allowed": cell.allowed, "agrees": cell.agrees}
+    return {**cell.row._asdict(), "method": cell.method, **numbers, **verdict}
 
 
 def _say_agreement(table: Estimates, cells: list[Cell], printed: Printed, console: Console) -> None:

@@ -163,6 +163,10 @@ class CostJob(Job[Cost]):
         return float(self._genes_of_a_turn * 2 * (self.one.repeats + 1))
 
     @property
+    def evaluation(self) -> float:
+        return float(self.one.dim)
+
+    @property
     def _genes_of_a_turn(self) -> int:
         return NUM_CHILDREN * self.one.dim * STEP * self.one.runs
 

@@ -84,6 +84,10 @@ class PanelJob(Job[Panel]):
         return float(self._genes(self.one.points * self.one.num_rates))
 
     @property
+    def evaluation(self) -> float:
+        return float(self.one.dim)
+
+    @property
     def programs(self) -> list[Program]:
         shapes = shape(), shape(dtype=jnp.int32), keys_shape(self.lanes), shape(self.lanes)
         return [Program(changes, (self.one.dim, self.one.group), shapes)]

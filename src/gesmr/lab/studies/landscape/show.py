@@ -21,7 +21,7 @@ from ...run.store import StoredJob, runs_of, write_text
 from ...show.claims import Finding, Rule
 from ...show.collect import largest
 from ...show.figures import PAGE_HEIGHT, PAGE_WIDTH, label, legend_below, save, settled, style, symmetric_log_y, title
-from ...show.output import csv_text, listed, say
+from ...show.output import csv_text, finite, json_text, listed, say
 from ...show.table import Table
 from ...show.view import View
 from .runs import BINS, DIMS, Panel, from_arrays
@@ -291,17 +291,30 @@ def landscape_of(
 
 
 def show_landscape(
-    objective: Callable, dim: int, out: Path, console: Console, samples: int = 2000, group: int = 10, std: float = 1.0
+    objective: Callable,
+    dim: int,
+    out: Path,
+    console: Console,
+    samples: int = 2000,
+    group: int = 10,
+    std: float = 1.0,
+    as_json: bool = False,
 ) -> None:
-    """Print what `landscape_of` finds, and write it to `out` as landscape.csv and a figure."""
+    """Print what `landscape_of` finds, or all of it as JSON, and write it to `out` as landscape.csv and a figure."""
     curves = landscape_of(objective, dim, samples=samples, group=group, std=std)
     name = getattr(objective, "__name__", type(objective).__name__)
     if not np.isfinite(curves.mean).any():
         raise LabError(f"{name} has no finite change of value for any σ from {RATES[0]:g} to {RATES[-1]:g}")
     heading = f"{name}, {dim}-D: change of value Δ against mutation rate σ, from x ~ N(0, {std:g}² I)"
-    console.print(Table("landscape", heading, _COLUMNS, (_row(curves),), _NOTE).text(console.width))
+    table = Table("landscape", heading, _COLUMNS, (_row(curves),), _NOTE)
     ends = (f"{name}{error}" for name in ("mean", "lowest", "highest") for error in ("", "_error"))
     columns = ["rates", *ends, "counted", "dropped"]
+    if as_json:
+        curve = {name: list(map(finite, getattr(curves, name).tolist())) for name in columns}
+        print(json_text({**table.plain(), "curves": curve}), end="")
+        console = Console(stderr=True)
+    else:
+        console.print(table.text(console.width))
     write_text(
         out / "landscape.csv", csv_text(columns, zip(*(getattr(curves, c).tolist() for c in columns), strict=True))
     )

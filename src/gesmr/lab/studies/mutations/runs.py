@@ -66,6 +66,10 @@ class MutationsJob(Job[Mutations]):
         return float(len(self.one.rates) * self.one.samples * len(self.one.point))
 
     @property
+    def evaluation(self) -> float:
+        return float(len(self.one.point))
+
+    @property
     def programs(self) -> list[Program]:
         rates = len(self.one.rates)
         shapes = shape(dtype=jnp.int32), shape(len(self.one.point)), shape(rates), keys_shape(rates)

@@ -136,6 +136,10 @@ class PointJob(Job[Point]):
         return sum(map(self._work, self.specs))
 
     @property
+    def evaluation(self) -> float:
+        return float(self.one.dim)
+
+    @property
     def programs(self) -> list[Program]:
         one, index = self.one, shape(dtype=jnp.int32)
         run = Program(elites, (one.dim, max(spec.generation for spec in self.specs)), (index,))
