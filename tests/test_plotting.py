@@ -56,19 +56,19 @@ def test_a_run():
     assert band(rates) == pytest.approx((0.01, 1.0))
     assert drawn(diversity) == ([10, 20, 30], [0.5] * 3)
     assert [axes.get_title(loc="left") for axes in (values, rates, diversity)] == [
-        "best value",
-        "mutation rate",
-        "diversity",
+        "Best value",
+        "Mutation rate",
+        "Diversity",
     ]
-    assert {axes.get_xlabel() for axes in (values, rates, diversity)} == {"evaluations"}
-    assert texts(rates.get_legend()) == ["mean", "group elite", "lowest to highest"]
+    assert {axes.get_xlabel() for axes in (values, rates, diversity)} == {"Evaluations"}
+    assert texts(rates.get_legend()) == ["Mean", "Group elite", "Lowest to highest"]
     assert values.get_legend() is None
 
 
 def test_by_generations():
     axes = plot(result([8.0, 3.0], every=100), by="generations").axes[0]
     assert drawn(axes)[0] == [1, 2]
-    assert axes.get_xlabel() == "generations"
+    assert axes.get_xlabel() == "Generations"
 
 
 def test_several_runs():
@@ -79,7 +79,7 @@ def test_several_runs():
     low, high = band(values)
     assert (low, high) == (1.5, 7.0)  # halfway between 1 and 2 at 30, between 6 and 8 at 10
     assert drawn(rates)[1] == pytest.approx([0.1, 0.1, 0.1])
-    assert texts(values.get_legend()) == ["median of 3 runs", "quartiles"]
+    assert texts(values.get_legend()) == ["Median of 3 runs", "Quartiles"]
     alone = plot([result([8.0, 4.0, 2.0], rate=0.1), result([1.0], rate=0.9)]).axes[1]
     assert drawn(alone)[1] == pytest.approx([0.3, 0.1, 0.1])  # the median of logarithms
 
@@ -95,8 +95,8 @@ def test_methods_by_name():
     values, rates, _ = figure.axes
     assert drawn(values)[1] == [8.0, 2.0]
     assert drawn(values, 1)[1] == [9.0, 4.0]
-    assert texts(figure.legends[0]) == ["GESMR", "7", "quartiles"]
-    assert texts(rates.get_legend()) == ["mean", "group elite", "lowest to highest"]
+    assert texts(figure.legends[0]) == ["GESMR", "7", "Quartiles"]
+    assert texts(rates.get_legend()) == ["Mean", "Group elite", "Lowest to highest"]
     assert len(rates.get_lines()) == 4
 
 

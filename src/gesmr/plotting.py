@@ -16,15 +16,17 @@ from . import _checks
 # Okabe and Ito's colours, less their yellow, which is too pale for lines, and two more; dashes for printers without any
 _COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7", "#000000", "#56b4e9", "#e69f00", "#882255", "#332288")
 _DASHES = ("-", (0, (5, 1.6)), (0, (1, 1.4)), (0, (6, 1.5, 1.2, 1.5)))
-_WIDTH, _ALPHA = 1.3, 0.18  # of lines, of bands
+_WIDTH, ALPHA = 1.3, 0.18  # of lines, of bands
 _DOTS = {"linestyle": "none", "marker": ".", "markersize": 2.2}
-_STYLE = {
+PIXELS = 1680  # the least width of a figure that is saved as an image
+STYLE = {  # of all figures of the project: the lab's too
+    "font.family": "DejaVu Sans",
     "font.size": 8.0,
     "axes.titlesize": 8.0,
     "axes.labelsize": 8.0,
     "xtick.labelsize": 7.0,
     "ytick.labelsize": 7.0,
-    "legend.fontsize": 7.0,
+    "legend.fontsize": 7.5,
     "legend.edgecolor": "none",
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -35,10 +37,12 @@ _STYLE = {
     "grid.linewidth": 0.5,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
+    "xtick.major.size": 2.5,
+    "ytick.major.size": 2.5,
     "ytick.minor.width": 0.4,
     "ytick.minor.size": 1.5,
 }
-_PANELS = ("best value", "mutation rate", "diversity")
+_PANELS = ("Best value", "Mutation rate", "Diversity")
 _BEST, _MEAN, _LOWEST, _HIGHEST, _ELITE, _DIVERSITY = range(6)  # rows of what is drawn, four of them of rates
 _MOST_POINTS = 1000  # of a line
 _MOST_SPREADS = 3  # of rates: more hide each other
@@ -67,13 +71,13 @@ def plot(results: Any, *, axes: Any = None, by: str = "evaluations", path: Any =
         _draw(panels, named, by)
         figure: Any = panels[0].figure
     else:
-        with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+        with mpl.rc_context(STYLE):  # type: ignore[arg-type]
             figure = Figure(figsize=(8.4, 2.6), dpi=120, layout="constrained")
             _draw(figure.subplots(1, 3), named, by, figure)
             figure.draw_without_rendering()  # or ticks would be made later, in another style
         figure._repr_png_ = partial(_png, figure)  # for notebooks
     if path is not None:
-        figure.savefig(path, dpi=200)
+        figure.savefig(path, dpi=max(200.0, PIXELS / figure.get_figwidth()))
     return figure
 
 
@@ -175,7 +179,7 @@ def _draw(panels: Sequence[Any], named: dict[str, list[Any]], by: str, figure: A
             rates.plot(x[learned], middle[_ELITE, learned], color=colour, zorder=4, **_DOTS)
     for panel, title in zip(panels, _PANELS, strict=True):
         panel.set_title(title, loc="left", fontweight="bold")
-        panel.set_xlabel(by)
+        panel.set_xlabel(by.capitalize())
         panel.set_xlim(0, None if any(len(x) for x, _ in found.values()) else 1)
         panel.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], integer=True))
         panel.xaxis.set_major_formatter(EngFormatter(sep=""))
@@ -187,7 +191,7 @@ def _draw(panels: Sequence[Any], named: dict[str, list[Any]], by: str, figure: A
 
 
 def _band(panel: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str) -> None:
-    panel.fill_between(x, low, high, color=colour, alpha=_ALPHA, linewidth=0, zorder=1)
+    panel.fill_between(x, low, high, color=colour, alpha=ALPHA, linewidth=0, zorder=1)
 
 
 def _within(rows: np.ndarray) -> np.ndarray:
@@ -231,14 +235,14 @@ def _legends(panels: Sequence[Any], named: dict[str, list[Any]], looks: list[dic
 
     is_one, most = len(named) == 1, max(map(len, named.values()))
     colour, dots = (looks[0]["color"], "black") if is_one else ("#666666", "#666666")
-    band = Patch(color=colour, alpha=_ALPHA, linewidth=0)
+    band = Patch(color=colour, alpha=ALPHA, linewidth=0)
     if len(named) <= _MOST_SPREADS:
         handles = [Line2D([], [], color=colour, linewidth=_WIDTH), Line2D([], [], color=dots, **_DOTS), band]
-        panels[1].legend(handles, ["mean", "group elite", "lowest to highest"])
+        panels[1].legend(handles, ["Mean", "Group elite", "Lowest to highest"])
     entries: list[Any] = list(zip([Line2D([], [], linewidth=_WIDTH, **look) for look in looks], named, strict=True))
     if most > 1:
-        entries = [(entries[0][0], f"median of {most} runs")] if is_one else entries
-        entries.append((band, "quartiles"))
+        entries = [(entries[0][0], f"Median of {most} runs")] if is_one else entries
+        entries.append((band, "Quartiles"))
     if is_one and most == 1:
         return
     handles, names = zip(*entries, strict=True)

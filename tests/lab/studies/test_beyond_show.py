@@ -179,7 +179,7 @@ def test_figures_of_what_there_is(rows):
     curves = made["beyond_curves"][1]
     assert sum(axes.get_visible() for axes in curves.axes) == min(len(rows), 6)
     rates = made["beyond_rates"][1]
-    assert [text.get_text() for text in rates.legends[0].get_texts()] == [X, "GESMR"]
+    assert [text.get_text() for text in rates.legends[0].get_texts()] == [X, "GESMR", "Quartiles"]
     assert len(made["beyond_choice"][1].axes) == 4
 
 

@@ -124,8 +124,8 @@ def _curves(results: Results, rows: Sequence[Row]) -> Figure:
         there = {method: results.rows[row][method] for method in LOOKS if method in results.rows[row]}
         drawn = {method: _quartiles(runs.best) for method, runs in there.items()}
         _draw(axes, results.generations[row], drawn)
-    label(panels, "evaluations", "best value")
-    legend(figure, {method: look for method, look in LOOKS.items() if method in results.columns}, 4)
+    label(panels, "Evaluations", "Best value")
+    legend(figure, {method: look for method, look in LOOKS.items() if method in results.columns}, 4, bands="Quartiles")
     return settled(figure)
 
 
@@ -138,9 +138,9 @@ def _rates(results: Results, rows: Sequence[Row]) -> Figure:
             if (runs := results.rows[row].get(method)) is not None and runs.log_rate is not None
         }
         _draw(axes, results.generations[row], drawn)
-    label(panels, "evaluations", "mutation rate")
+    label(panels, "Evaluations", "Mutation rate")
     with_rates = [m for m in LOOKS if any(m in there and _has_rates(there[m]) for there in results.rows.values())]
-    legend(figure, {method: LOOKS[method] for method in with_rates})
+    legend(figure, {method: LOOKS[method] for method in with_rates}, bands="Quartiles")
     return settled(figure)
 
 
@@ -208,12 +208,12 @@ def _overview(results: Results, rows: Sequence[Row]) -> Figure:
     if others and len(others) < len(methods):
         axes.axvline(methods.index(others[0]) - 0.5, color="black", linewidth=0.8)
     bar = figure.colorbar(image, ax=axes, location="bottom", extend="both", shrink=0.5, aspect=40, pad=0.01)
-    bar.set_label(f"log10 of the median over that of {X}", fontsize=7)
+    bar.set_label(f"Log10 of the median over that of {X}", fontsize=7)
     return settled(figure)
 
 
-_PARAMETERS = {"share": "share of groups that recombine", "groups": "groups K", "truncation": "η_x: parents",
-               "rate_truncation": "η_σ: surviving rates"}  # fmt: skip
+_PARAMETERS = {"share": "Share of groups that recombine", "groups": "Groups K", "truncation": "Parents η_x",
+               "rate_truncation": "Surviving rates η_σ"}  # fmt: skip
 _SYMBOLS = {"share": "share", "groups": "K", "truncation": "η_x", "rate_truncation": "η_σ"}
 _MOST_LINES = 3
 
@@ -225,7 +225,7 @@ def _choice(found: Choice) -> Figure:
     for (parameter, text), axes in zip(_PARAMETERS.items(), panels.flat, strict=True):
         _slices(axes, parameter, ratios, found.rows)
         axes.set_xlabel(text)
-    label(panels, y=f"times {X}")
+    label(panels, y=f"Times {X}")
     functions = dict.fromkeys(row.function for row in found.rows)
     handles = [Line2D([], [], color=colour_of(function), linewidth=1.0, label=f"{function.capitalize()}, a row")
                for function in functions]  # fmt: skip

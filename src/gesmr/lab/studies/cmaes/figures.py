@@ -1,11 +1,13 @@
 """Figures of the study `cmaes`: best value against evaluations and seconds, and a generation's cost against d."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
 
 from ...show.figures import LINES, PAGE_WIDTH, LineStyle, label, legend, log_y, settled, title
 from .pycma import POPULATION, memory_needed
@@ -18,6 +20,8 @@ LOOKS = {
     "CMA-ES": LineStyle("#0072b2", (0.0, (5.0, 1.6)), "s", width=1.3),
     "sep-CMA-ES": LineStyle("#009e73", (0.0, (6.0, 1.5, 1.2, 1.5)), "D", width=1.3),
 }
+_MARK: dict[str, Any] = {"color": "#8a8a8a", "linewidth": 0.8, "linestyle": (0.0, (1.0, 1.4))}
+_MARKED = {"evaluations": f"{SHORT} generations of CMA-ES", "seconds": "Where GESMR's run ends"}
 
 
 def figures(results: Results) -> dict[str, tuple[str, Figure]]:
@@ -53,8 +57,9 @@ def _curves(results: Results, rows: Sequence[Row], against: str, mark: Callable[
         axes.set_visible(True)
         _panel(axes, results.duels[row], against, mark(results.duels[row]))
         title(axes, f"{row.function.capitalize()}\n{row.optimum}, σ₀ = {row.sigma0:g}")
-    label(panels, against, "best value")
-    legend(figure, LOOKS)
+    label(panels, against.capitalize(), "Best value")
+    ends = Line2D([], [], label=_MARKED[against], **_MARK)
+    legend(figure, LOOKS, 3, bands="Lowest to highest seed", more=[ends])
     return settled(figure)
 
 
@@ -63,7 +68,7 @@ def _panel(axes: Axes, duels: Duels, against: str, mark: float) -> None:
     axes.set_xscale("log")
     if positive.size:
         log_y(axes, float(positive.min()), float(positive.max()))
-    axes.axvline(mark, color="#8a8a8a", linewidth=0.8, linestyle=(0.0, (1.0, 1.4)), zorder=0)
+    axes.axvline(mark, zorder=0, **_MARK)
     for m, method in enumerate(METHODS):
         x, curves = on_one_grid(getattr(duels, against)[:, m], duels.best[:, m])
         look = LOOKS[method]
@@ -104,12 +109,13 @@ def _cost(results: Results) -> Figure:
         if name == "bytes" and estimated:
             look = LOOKS["CMA-ES"]
             hollow = {"color": look.colour, "markerfacecolor": "none", "markersize": 5}
-            axes.plot(list(estimated), list(estimated.values()), look.marker, **hollow)
+            axes.plot(list(estimated), list(estimated.values()), look.marker, label="Estimated, not run", **hollow)
+            axes.legend()
             drawn += estimated.values()
         axes.set_xscale("log")
         if drawn:
             log_y(axes, min(drawn), max(drawn))
-        axes.set_xlabel("dimension d")
-        axes.set_ylabel("ms a generation" if name == "seconds" else "MiB")
+        axes.set_xlabel("Dimension d")
+        axes.set_ylabel("Milliseconds a generation" if name == "seconds" else "Memory (MiB)")
     legend(figure, LOOKS)
     return settled(figure)

@@ -9,7 +9,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from ....problems.control import TASKS
 from ...run.lanes import ORACLES
 from ...show import stats
-from ...show.figures import PAGE_WIDTH, draw, label, legend, log_y, settled, title
+from ...show.figures import PAGE_WIDTH, draw, draw_rate, label, legend, log_y, settled, title
 from ...show.output import finite, span
 from ...show.table import Table
 from ...show.view import View
@@ -104,11 +104,12 @@ def _curves(results: Mapping[str, Mapping[str, MethodRuns]]) -> Figure:
             mean, error = runs.elite.mean(axis=0), stats.standard_error(runs.elite.T)
             draw(left, method, x, mean, mean - error, mean + error)
             mean, error = runs.log_rate.mean(axis=0), stats.standard_error(runs.log_rate.T)
-            draw(right, method, x, np.exp(mean), np.exp(mean - error), np.exp(mean + error))
-        left.set_ylabel("return of the best")
-        right.set_ylabel("mean mutation rate")
-    label(panels, "generation")
-    legend(figure, {method for methods in results.values() for method in methods})
+            draw_rate(right, method, x, np.exp(mean), np.exp(mean - error), np.exp(mean + error))
+        left.set_ylabel("Return of the best")
+        right.set_ylabel("Mean mutation rate")
+    label(panels, "Generation")
+    shown = {method for methods in results.values() for method in methods}
+    legend(figure, shown, 5, bands="± 1 standard error", rates=True)
     return settled(figure)
 
 

@@ -18,6 +18,7 @@ from ...show.figures import (
     PAGE_HEIGHT,
     PAGE_WIDTH,
     draw,
+    draw_rate,
     label,
     legend,
     log_y,
@@ -43,7 +44,10 @@ def make_figures(results: Results, rows: Sequence[str] = ()) -> dict[str, tuple[
     """Curves of rows like "ackley,100,10", and the overview of ranks, unless only oracles ran."""
     chosen = list(map(_row, rows))
     names = [f"{row.function}-{row.dim}d-std{row.std:g}" for row in chosen]
-    caption = "Elite value and mean mutation rate over generations: means over seeds, bands of one standard error."
+    caption = (
+        "Elite value and mean mutation rate over generations: means over seeds, bands of one standard error. UCB's "
+        "rate leaps at every generation: its line is the mean over a twenty-fifth of the run, its band the range there."
+    )
     made = {"_".join(["curves", *names]): (caption, curves(results, chosen or None))}
     if results.ranked:
         made["overview"] = "The rank of every method in every row of Tables 1–3.", overview(results)
@@ -80,7 +84,9 @@ def curves(results: Results, rows: Sequence[Row] | None = None) -> Figure:
         _draw_row(results, row, elite, rate)
         title(elite, row.label)
     label(panels, "Generation")
-    legend(figure, [method for row, method in results.histories if row in rows])
+    shown = [method for row, method in results.histories if row in rows]
+    bands = "± 1 standard error" if len(results.seeds) > 1 else ""
+    legend(figure, shown, 5, bands=bands, rates=True)
     return settled(figure)
 
 
@@ -117,13 +123,13 @@ def _draw_row(results: Results, row: Row, elite: Axes, rate: Axes) -> None:
     values = {method: over_seeds(history.elite) for method, history in histories.items()}
     with np.errstate(over="ignore"):
         rates = {method: np.exp(over_seeds(history.log_rate)) for method, history in histories.items()}
-    for axes, lines, of in ((elite, values, "Elite value"), (rate, rates, "Mutation rate")):
+    for axes, lines, of, paint in ((elite, values, "Elite value", draw), (rate, rates, "Mutation rate", draw_rate)):
         axes.set_ylabel(of)
         axes.yaxis.set_label_coords(-0.15, 0.5)
         if lines:
             _choose_scale(axes, np.array([middle for middle, *_ in lines.values()]))
         for method, line in lines.items():
-            draw(axes, method, histories[method].generation, *line)
+            paint(axes, method, histories[method].generation, *line)
 
 
 def _choose_scale(axes: Axes, lines: np.ndarray) -> None:

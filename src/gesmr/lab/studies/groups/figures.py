@@ -8,7 +8,19 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 
 from ...show import stats
-from ...show.figures import PAGE_WIDTH, band, colour_of, label, legend_below, log_ticks, log_y, mark, settled, title
+from ...show.figures import (
+    PAGE_WIDTH,
+    band,
+    colour_of,
+    label,
+    legend_below,
+    log_ticks,
+    log_y,
+    mark,
+    settled,
+    shade,
+    title,
+)
 from .results import Curve, Fit, Results, by_generations, fit, setting, sizes_of, stds_of
 from .runs import FUNCTIONS, GENERATIONS
 
@@ -56,12 +68,12 @@ def _curves(results: Results) -> Figure:
         log_y(axes, float(means.min()), float(means.max()))
         for n, curve in curves.items():
             _draw_curve(axes, curve, shades[sizes.index(n)])
-    label(panels, "number of groups K", "final elite value")
+    label(panels, "Number of groups K", "Final elite value")
     handles = [Line2D([], [], color=shade, label=f"N = {n}") for n, shade in zip(sizes, shades, strict=True)]
-    marks = (("*", "#444444", 9, "best K"), ("o", "white", 5, "√N"), ("s", "white", 4.5, "N^(3/4)"))
+    marks = (("*", "#444444", 9, "Best K"), ("o", "white", 5, "√N"), ("s", "white", 4.5, "N^(3/4)"))
     for marker, face, size, text in marks:
         handles.append(mark(marker, text, markersize=size, markerfacecolor=face, markeredgecolor="#444444"))
-    legend_below(figure, handles, 5, columnspacing=1.2)
+    legend_below(figure, [*handles, shade("± 1 standard error")], 5, columnspacing=1.2)
     return settled(figure)
 
 
@@ -89,8 +101,8 @@ def _best(results: Results, line: Fit) -> Figure:
     for name, exponent, dashes in (("√N", 1 / 2, ":"), ("N^(3/4)", 3 / 4, "--")):
         axes.plot(x, x**exponent, dashes, color="#777777", linewidth=1.0, label=name, zorder=2)
     middle, low, high = line.at(x)
-    axes.plot(x, middle, color="black", linewidth=1.5, label=f"fit, N^{line.slope.value:.2f}")
-    axes.fill_between(x, low, high, color="black", alpha=0.13, linewidth=0, label="its 95% interval", zorder=1)
+    axes.plot(x, middle, color="black", linewidth=1.5, label=f"Fit, N^{line.slope.value:.2f}")
+    axes.fill_between(x, low, high, color="black", alpha=0.13, linewidth=0, label="Its 95% interval", zorder=1)
     looks = dict(zip(stds_of(results), ("o", "D", "^"), strict=False))  # the first filled
     kinds = [(function, std) for function in FUNCTIONS for std in looks]
     for i, (function, std) in enumerate(kinds):
@@ -101,7 +113,7 @@ def _best(results: Results, line: Fit) -> Figure:
             axes.plot(n * beside, best, looks[std], markersize=4.2, color=colour_of(function), linestyle="",
                       markerfacecolor=colour_of(function) if looks[std] == "o" else "white",
                       label=f"{function.capitalize()}, std {std:g}", zorder=4)  # fmt: skip
-    axes.set_xlabel("population size N")
-    axes.set_ylabel("best number of groups K*")
+    axes.set_xlabel("Population size N")
+    axes.set_ylabel("Best number of groups K*")
     figure.legend(loc="outside right center")
     return settled(figure)

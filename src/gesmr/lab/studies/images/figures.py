@@ -12,7 +12,19 @@ from scipy.stats import rankdata
 from ....problems.networks import INITIALISATIONS, UNIFORM
 from ...run.lanes import STEP
 from ...show import stats
-from ...show.figures import PAGE_WIDTH, draw, label, legend, legend_below, log_y, mark, over_seeds, settled, title
+from ...show.figures import (
+    PAGE_WIDTH,
+    draw,
+    draw_rate,
+    label,
+    legend,
+    legend_below,
+    log_y,
+    mark,
+    over_seeds,
+    settled,
+    title,
+)
 from ..functions.runs import kept_generations
 from .results import RANKED, Results, Row
 from .runs import AUTHORS, OURS
@@ -67,7 +79,8 @@ def _curves(results: Results) -> Figure:
         _draw_lines(accuracy, scored, "Test accuracy (%)")
         title(loss, row.label)
     label(panels, "Generation")
-    legend(figure, [method for runs in results.values() for method in runs])
+    shown = [method for runs in results.values() for method in runs]
+    legend(figure, shown, 5, bands="± 1 standard error", rates=True)
     return settled(figure)
 
 
@@ -78,7 +91,7 @@ def _draw_lines(axes: Axes, lines: Mapping[str, tuple[np.ndarray, np.ndarray]], 
     if middles.size and log:
         log_y(axes, middles.min(), middles.max())
     for method, (x, line) in lines.items():
-        draw(axes, method, x, *line)
+        (draw_rate if log else draw)(axes, method, x, *line)
     if middles.size and not log:
         margin = 0.05 * max(float(np.ptp(middles)), 1e-3)
         axes.set_ylim(middles.min() - margin, middles.max() + margin)
@@ -107,5 +120,7 @@ def _starts(results: Results) -> Figure:
     label(panels, y="Training loss")
     shown = {row.init for row in results}
     looks = ((how, look) for how, look in _STARTS.items() if how in shown)
-    legend_below(figure, [mark(marker, how, color=colour, markersize=3.5) for how, (colour, marker) in looks])
+    legend_below(
+        figure, [mark(marker, how.capitalize(), color=colour, markersize=3.5) for how, (colour, marker) in looks]
+    )
     return settled(figure)

@@ -23,6 +23,7 @@ from ...show.view import View
 from .runs import Mutations
 
 _POINT, _MUTANT, _OPTIMUM, _MEAN, _LOWEST = "#000000", "#56b4e9", "#d55e00", "#000000", "#d55e00"
+_ZERO = "#8a8a8a"
 _MARGIN = 2.5  # around what must be seen, the point and the optimum
 _BASIN = 2.5  # of 2-D Ackley: every minimum but the global one is higher, the lowest of them 2.58
 _TIMES = 10  # as likely to reach the global minimum as from either end of the rates
@@ -126,7 +127,7 @@ def draw(result: Result) -> Figure:
     _fill(maps, lines, rates, lambda axes, i: _draw_map(axes, result, i, line, image))
     _fill(histograms, lines, rates, lambda axes, i: _draw_histogram(axes, result.changes[i]))
     _legend(maps, [("Point", _POINT, "*"), ("Mutants", _MUTANT, "o"), ("Optimum", _OPTIMUM, "x")])
-    _legend(histograms, [("Mean Δ", _MEAN, "|"), ("Lowest Δ", _LOWEST, "|")])
+    _legend(histograms, [("No change", _ZERO, "|"), ("Mean Δ", _MEAN, "|"), ("Lowest Δ", _LOWEST, "|")])
     return settled(figure)
 
 
@@ -179,7 +180,7 @@ def _draw_histogram(axes: Axes, changes: np.ndarray) -> None:
     high = max(high, finite.mean())
     low, high = (low, high) if high > low else (low - 1, low + 1)
     axes.hist(finite, bins=50, range=(low, high), color="#bcd7ee")
-    axes.axvline(0, color="#8a8a8a", linewidth=0.6)
+    axes.axvline(0, color=_ZERO, linewidth=0.6)
     axes.axvline(finite.mean(), color=_MEAN, linewidth=1.1)
     axes.axvline(finite.min(), color=_LOWEST, linewidth=1.1)
     axes.locator_params(axis="x", nbins=4)

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import TwoSlopeNorm
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
@@ -34,6 +35,7 @@ _SWEEPS = {
     "meta_rate": (r"$\tau$", META_RATES),
     "groups": ("$K$", GROUPS),
 }
+_PAPER_LINE: dict[str, Any] = {"color": "#777777", "linewidth": 0.8}
 
 
 class Row(NamedTuple):
@@ -171,8 +173,8 @@ def make_figures(results: Results) -> dict[str, tuple[str, Figure]]:
     return {
         "sensitivity_grid": (
             "log10 of the final value relative to that of the paper's setting (dotted frame), mean over functions, "
-            "dimensions, spreads, optimum places and seeds; τ = 2, K = 10. Blue is better, red worse; solid "
-            "frame: the best.",
+            "dimensions, spreads, optimum places and seeds; τ = 2, K = 10. Blue is better, red worse, on one scale for "
+            "all panels; solid frame: the best.",
             _grid(results),
         ),
         "sensitivity_lines": (
@@ -190,14 +192,19 @@ def _present(results: Results) -> list[str]:
 
 def _grid(results: Results) -> Figure:
     kinds = _present(results)
-    figure = Figure(figsize=(PAGE_WIDTH * len(kinds) / 2, 3.4), layout=ConstrainedLayoutEngine(wspace=0.04))
+    figure = Figure(figsize=(PAGE_WIDTH * (0.1 + len(kinds) / 2), 3.7), layout=ConstrainedLayoutEngine(wspace=0.04))
     panels = figure.subplots(1, len(kinds), squeeze=False)
-    label(panels, r"truncation of solutions $\eta_x$", r"truncation of rates $\eta_\sigma$")
-    for axes, kind in zip(panels[0], kinds, strict=True):
-        mean = results.relative[results.select(KINDS[kind])].mean(axis=0)
-        grid = np.array([[mean[SETTINGS.index(Setting(x, s))] for x in TRUNCATIONS] for s in RATE_TRUNCATIONS])
-        most = max(float(np.abs(np.clip(grid, None, -grid.min())).max()), 1e-3)
-        axes.imshow(grid, cmap="RdBu_r", norm=TwoSlopeNorm(0.0, -most, most), origin="lower", aspect="auto")
+    label(panels, r"Truncation of solutions $\eta_x$", r"Truncation of rates $\eta_\sigma$")
+    means = {kind: results.relative[results.select(KINDS[kind])].mean(axis=0) for kind in kinds}
+    grids = {
+        kind: np.array([[mean[SETTINGS.index(Setting(x, s))] for x in TRUNCATIONS] for s in RATE_TRUNCATIONS])
+        for kind, mean in means.items()
+    }
+    # One scale for all. The worst settings would take all its colours: it ends where the best one's mirror image is
+    most = max(0.1, *(float(-grid.min()) for grid in grids.values()))
+    shown = None
+    for axes, (kind, grid) in zip(panels[0], grids.items(), strict=True):
+        shown = axes.imshow(grid, cmap="RdBu_r", norm=Normalize(-most, most), origin="lower", aspect="auto")
         for (i, j), value in np.ndenumerate(grid):
             dark = abs(value) > 0.6 * most
             axes.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=6.5, color="white" if dark else "black")
@@ -208,6 +215,12 @@ def _grid(results: Results) -> Figure:
         axes.set_yticks(range(len(RATE_TRUNCATIONS)), [f"{s:g}" for s in RATE_TRUNCATIONS])
         axes.grid(False)
         title(axes, f"{kind.capitalize()} functions")
+    if shown is not None:
+        what = r"$\log_{10}$ ratio of final values to the paper's setting"
+        figure.colorbar(shown, ax=panels, label=what, extend="max", pad=0.01, aspect=30)
+    line = partial(Line2D, [], [], color="black", linewidth=1.6)
+    handles = line(linestyle=":", label="The paper's setting"), line(linestyle="-", label="The best of the panel")
+    legend_below(figure, handles)
     return settled(figure)
 
 
@@ -223,8 +236,8 @@ def _lines(results: Results) -> Figure:
     for kind, line in zip(kinds, panels, strict=True):
         for axes, (field, (symbol, values)) in zip(line, _SWEEPS.items(), strict=True):
             columns = [SETTINGS.index(PAPER._replace(**{field: value})) for value in values]
-            axes.axhline(0.0, color="#777777", linewidth=0.8, zorder=2)
-            axes.axvline(getattr(PAPER, field), color="#777777", linewidth=0.8, zorder=2)
+            axes.axhline(0.0, zorder=2, **_PAPER_LINE)
+            axes.axvline(getattr(PAPER, field), zorder=2, **_PAPER_LINE)
             for function in KINDS[kind]:
                 for shifted, dashes in ((False, "-"), (True, "--")):
                     chosen = results.select([function], shifted)
@@ -240,8 +253,9 @@ def _lines(results: Results) -> Figure:
     label(panels, y=r"$\log_{10}$ ratio to the paper's")
     shown = [f for f in FUNCTIONS if results.select([f]).any()]
     handles = [Line2D([], [], color=colour_of(f), marker="o", markersize=2.6, label=f.capitalize()) for f in shown]
-    handles.append(Line2D([], [], color="#444444", linestyle="--", label="optimum moved"))
-    legend_below(figure, handles)
+    handles.append(Line2D([], [], color="#444444", linestyle="--", label="Optimum moved"))
+    handles.append(Line2D([], [], label="The paper's setting", **_PAPER_LINE))
+    legend_below(figure, handles, 4)
     return settled(figure)
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from ....analysis.order_statistics import expected_minimum
 from ...show.claims import Finding, Rule
-from ...show.figures import PAGE_WIDTH, mark, settled
+from ...show.figures import PAGE_WIDTH, mark, settled, shade, title
 from ...show.output import listed
 from ...show.table import Table
 from ...show.view import View
@@ -153,9 +153,9 @@ def _minima_figure(minima: Sequence[SimulatedMinimum]) -> Figure:
     figure = Figure(figsize=(PAGE_WIDTH, 2.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     q = np.unique(np.round(np.geomspace(2, max(m.spec.q for m in minima), 100)).astype(int))
-    left.plot(q, [expected_minimum(int(one)) for one in q], color="#8a8a8a", linewidth=1.2, label="quadrature")
+    left.plot(q, [expected_minimum(int(one)) for one in q], color="#8a8a8a", linewidth=1.2, label="Quadrature")
     reach = family_quantile(len(minima))
-    right.axhspan(-reach, reach, color="#8a8a8a", alpha=0.2, linewidth=0)
+    right.axhspan(-reach, reach, color="#8a8a8a", alpha=0.2, linewidth=0, label="Holds all in 99% of studies")
     right.axhline(0, color="#8a8a8a", linewidth=1.2)
     sigmas = sorted({m.spec.sigma for m in minima})
     for i, sigma in enumerate(sigmas):
@@ -164,16 +164,17 @@ def _minima_figure(minima: Sequence[SimulatedMinimum]) -> Figure:
         look = {"color": _COLOURS[i % len(_COLOURS)], "marker": marker, "linestyle": "none"}
         counts = np.array([m.spec.q for m in mine])
         means = [m.mean for m in mine]
-        left.plot(counts, means, **look, markersize=size, markerfacecolor="none", label=f"simulated, σ = {sigma:g}")
+        left.plot(counts, means, **look, markersize=size, markerfacecolor="none", label=f"Simulated, σ = {sigma:g}")
         beside = counts * 1.13 ** (i - (len(sigmas) - 1) / 2)
         right.plot(beside, [m.deviation for m in mine], **look, markersize=3.4)
     for axes in (left, right):
         axes.set_xscale("log")
-        axes.set_xlabel("q")
+        axes.set_xlabel("Size of the group q")
     left.set_ylim(top=0)
     left.set_ylabel("E[min] / σ")
     left.legend()
-    right.set_ylabel("simulation − quadrature (SE)")
+    right.legend(loc="upper right")
+    right.set_ylabel("Simulation − quadrature (SE)")
     right.set_ylim(-1.25 * max(reach, _largest(minima)), 1.25 * max(reach, _largest(minima)))
     return settled(figure)
 
@@ -197,19 +198,20 @@ def _small_rates_figure(points: Sequence[SmallRates]) -> Figure:
         for point in mine:
             _draw_point(axes, point, colours[point.spec.generation])
         axes.set_xscale("log")
-        axes.set_title(function.capitalize())
+        title(axes, function.capitalize())
         axes.set_ylim(-2.0, 2.0)
-        axes.set_xlabel("σ")
+        axes.set_xlabel("Mutation rate σ")
     for axes in panels[: len(functions) : 3]:
-        axes.set_ylabel("objective / σ‖∇f‖")
+        axes.set_ylabel("Objective / σ‖∇f‖")
     for axes in panels[len(functions) :]:
         axes.set_axis_off()
-    lines = [Line2D([], [], color=colours[g], label=f"after {g} generations") for g in generations]
+    lines = [Line2D([], [], color=colours[g], label=f"After {g} generations") for g in generations]
     kinds = [
         Line2D([], [], color="#555555", label="E[min Δ]"),
         Line2D([], [], color="#555555", linestyle="--", label="E[Δ]"),
         Line2D([], [], color="#8a8a8a", linewidth=1.6, alpha=0.6, label="Theorem 1, small σ"),
-        mark("o", "slope changed by 5%", color="#555555", markerfacecolor="white"),
+        shade("99% interval"),
+        mark("o", "Slope changed by 5%", color="#555555", markerfacecolor="white"),
     ]
     panels[-1].legend(handles=[*lines, *kinds], loc="center")
     return settled(figure)
