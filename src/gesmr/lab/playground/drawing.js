@@ -55,7 +55,7 @@ const Drawing = (() => {
     for (let i = 0; i < shades.length; i++) {
       const smooth = shades[i] / 255;
       const banded = Math.floor(smooth * BANDS * 0.9999) / (BANDS - 1);
-      const part = 0.35 * smooth + 0.65 * banded;
+      const part = banded;
       for (let c = 0; c < 3; c++) data.data[4 * i + c] = low[c] + (high[c] - low[c]) * part;
       data.data[4 * i + 3] = 255;
     }

@@ -80,7 +80,7 @@ class _Refused(Exception):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Playground
+    server: Playground  # pyright: ignore[reportIncompatibleVariableOverride]
     timeout = _SECONDS
     server_version, sys_version = "gesmr", ""
 

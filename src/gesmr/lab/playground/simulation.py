@@ -79,11 +79,11 @@ def run_json(setting: Setting) -> bytes:
         rates=_packed(run.log_rates / np.log(10), "<f4"),
         shape=[setting.generations + 1, setting.children + 1, run.log_rates.shape[1]],
         best=[float(value) if np.isfinite(value) else None for value in run.best],
-        elites=_elites(setting),
+        elites=elites(setting),
     )
 
 
-def _elites(setting: Setting) -> list[int]:
+def elites(setting: Setting) -> list[int]:
     """Which of the rates are marked: those that were kept unaltered because they did best."""
     if setting.method == "SAMR":
         return [0]
