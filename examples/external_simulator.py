@@ -2,9 +2,9 @@
 
     python examples/external_simulator.py
 
-The program here is a few lines of Python that throw a ball against the wind; yours reads and writes what it likes. It
-sometimes hangs: after `timeout` seconds its worker is ended, with the program, and the candidate counts as the worst.
-Prints a table of the best throw.
+The program here is a few lines of Python that simulate throwing a ball against the wind; yours may be in any language
+and read and write what it likes. This one hangs where the throw is steep: after `timeout` seconds the worker is ended,
+the program with it, and the candidate counts as the worst. Prints the best throw, and how many programs hung.
 """
 
 import argparse
@@ -17,8 +17,8 @@ import gesmr
 SIMULATOR = """
 import json, math, sys, time
 throw = json.load(sys.stdin)
-if throw["angle"] > 88:
-    time.sleep(3600)  # a simulator that never ends
+if throw["angle"] > 80:
+    time.sleep(3600)  # a simulation that does not end
 x, y = 0.0, 1.5
 vx, vy = (throw["speed"] * f(math.radians(throw["angle"])) for f in (math.cos, math.sin))
 while y > 0:  # gravity, drag and a headwind
@@ -31,21 +31,22 @@ SPACE = gesmr.Space(angle=gesmr.Float(0, 90), speed=gesmr.Float(5, 30))
 
 
 def distance(throw):
-    """What the program says, for a candidate that it gets as JSON."""
+    """How far the ball flies, by the program, which reads the throw as JSON and answers in JSON."""
     command = [sys.executable, "-I", "-S", "-c", SIMULATOR]
     done = subprocess.run(command, input=json.dumps(throw), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)["distance"]
 
 
 def main(quick: bool, workers: int):
-    pool = gesmr.Pool(workers, timeout=2 if quick else 5, tries=1)  # one that hung once hangs again
+    # A program that hung once hangs again (tries=1), and takes none with it that were sent together (chunk=1)
+    pool = gesmr.Pool(workers, timeout=2, tries=1, chunk=1)
     options = {"popsize": 8, "maxiter": 2} if quick else {"popsize": 30, "maxiter": 15}
     result = gesmr.minimize(
-        distance, SPACE, direction="maximize", workers=pool, on_error="worst", disp=not quick, rng=0, **options
+        distance, SPACE, direction="maximize", workers=pool, on_error="worst", disp=not quick, rng=1, **options
     )
     print(f"{'angle':>8} {'speed':>8} {'distance':>9}")
     print(f"{result.x['angle']:>7.2f}° {result.x['speed']:>8.2f} {result.fun:>9.2f}")
-    print(f"{result.nfev} programs were run, of which {result.errors} did not end in time")
+    print(f"runs of the program: {result.nfev}, of which hung and were ended: {result.errors}")
 
 
 if __name__ == "__main__":  # workers import this file

@@ -2,8 +2,8 @@
 
     python examples/mixed_space.py
 
-The model is kernel ridge regression on random features, in NumPy; the function returns its error on held-out data.
-Prints the best configuration and the ten best that were tried.
+The model is ridge regression on random features, in NumPy; what is minimised is its error on held-out data. Prints the
+ten best configurations that were tried.
 """
 
 import argparse
