@@ -2,8 +2,8 @@
 
     python examples/equinox_network.py
 
-The network is split into its arrays, which are evolved, and the rest. It is to follow a wave, with steps alone. Draws the
-wave and the network, and prints the error.
+The network is split into its arrays, which are evolved, and the rest. It is to follow a wave by steps alone. Draws both,
+and prints the error.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def main(quick: bool):
     params, rest = eqx.partition(network, eqx.is_inexact_array)
 
     def error(params):
-        """The mean square of what is missing to the wave."""
+        """The mean square of the distance to the wave."""
         return jnp.mean((jax.vmap(eqx.combine(params, rest))(X) - WAVE) ** 2)
 
     gradients = jax.tree.leaves(jax.grad(error)(params))

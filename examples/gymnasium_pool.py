@@ -3,9 +3,9 @@
     python examples/gymnasium_pool.py --workers 4
     python examples/gymnasium_pool.py --env Acrobot-v1
 
-The policy is a small network; its value is the mean return over five episodes. Each process makes its own environment.
-An episode that hangs would be ended by the pool's timeout. Draws the best return of every generation, and prints returns
-on episodes that the search has not seen.
+The policy is a small network, and to be maximised is its mean return over five episodes. Each process makes its own
+environment; the pool's timeout ends one that hangs. Draws the best return of every generation, and prints the returns of
+the best policy in episodes that the search has not seen.
 """
 
 import argparse
@@ -22,7 +22,7 @@ def bar(value: float, low: float, high: float, width: int = 40) -> str:
 def main(quick: bool, env: str, workers: int):
     problem = gesmr.problems.gym.get(env, hidden=16, seed=0)
     popsize, maxiter = (16, 3) if quick else (51, 20)
-    best = []  # minus the value: a problem is minimised, a return is to be large
+    best = []  # returns: the value, which is minimised, is minus the mean return
     with gesmr.Pool(workers, timeout=60) as pool:
         result = gesmr.minimize(
             problem,
