@@ -2,8 +2,8 @@
 
     python examples/equinox_network.py
 
-The network is split into its arrays, which are evolved, and the rest. It is to follow a wave by steps alone. Draws both,
-and prints the error.
+The network is split into its arrays, which are evolved, and the rest. It is to follow a wave by steps alone. Draws
+both, and prints the error.
 """
 
 import argparse

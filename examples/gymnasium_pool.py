@@ -4,8 +4,8 @@
     python examples/gymnasium_pool.py --env Acrobot-v1
 
 The policy is a small network, and to be maximised is its mean return over five episodes. Each process makes its own
-environment; the pool's timeout ends one that hangs. Draws the best return of every generation, and prints the returns of
-the best policy in episodes that the search has not seen.
+environment; the pool's timeout ends one that hangs. Draws the best return of every generation, and prints the returns
+of the best policy in episodes that the search has not seen.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python examples/own_controller.py --out pictures
 
 This one draws every child's rate around a centre, and moves the centre towards the rates of the children that improved
-most on their parents. Prints a comparison on a rugged function, and writes own_controller.png: values, rates, diversity.
+most on their parents. Prints a comparison on a rugged function, and writes own_controller.png: value, rates, diversity.
 """
 
 import argparse
