@@ -17,11 +17,12 @@ from .objective import Objective
 from .problem import Problem
 
 
-def package(name: str, package: str, extra: str = "") -> Any:
+def package(name: str, package: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise ModuleNotFoundError(f"{name} needs the package {package}: pip install {extra or package}") from error
+        needed = package.partition(".")[0]
+        raise ModuleNotFoundError(f"{name} needs the package {needed}: pip install {needed}") from error
 
 
 def no_needs(problem: Problem, **options: Any) -> str:
@@ -131,7 +132,7 @@ def random_search(objective: Objective, problem: Problem) -> None:
 
 
 def of_evosax(name: str) -> tuple[Callable, Callable]:
-    evosax = package(f"evosax:{name}", "evosax.algorithms", "evosax")
+    evosax = package(f"evosax:{name}", "evosax.algorithms")
     there = {kind.__name__ for kind in evosax.algorithms.values()}
     if name not in there:
         raise ValueError(f"evosax has {', '.join(sorted(there))}, got {_checks.show(name)}")
