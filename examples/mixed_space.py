@@ -57,7 +57,7 @@ def main(quick: bool):
     for value, c in sorted(tried, key=lambda pair: pair[0])[:10]:
         numbers = f"{value:8.4f}  {c['ridge']:8.1e} {c['features']:8} {c['scale']:6.2f}"
         print(f"{numbers} {c['activation']:10} {c['intercept']}")
-    print(f"best of {result.nfev}: error {result.fun:.4f} with {result.x}")
+    print(f"best of {result.nfev}: error {result.fun:.4f}")
 
 
 if __name__ == "__main__":

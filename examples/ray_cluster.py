@@ -33,9 +33,9 @@ def main(quick: bool, address: str | None, actors: int):
         start = time.monotonic()
         runs[f"{actors} actors"] = gesmr.minimize(slow, np.zeros(4), workers=ray, **options), time.monotonic() - start
 
-    print(f"{'by':>10} {'seconds':>8} {'evaluations':>12} {'value':>22}  solution")
+    print(f"{'by':>8} {'seconds':>8} {'evaluations':>12} {'value':>21} solution")
     for name, (result, seconds) in runs.items():
-        print(f"{name:>10} {seconds:>8.2f} {result.nfev:>12} {result.fun!r:>22}  {np.round(result.x, 3)}")
+        print(f"{name:>8} {seconds:>8.2f} {result.nfev:>12} {result.fun!r:>21} {np.round(result.x, 2)}")
     (loop, _), (on_ray, _) = runs.values()
     same = np.array_equal(loop.population, on_ray.population)
     print(f"the last populations are {'the same, bit for bit' if same else 'NOT the same'}")
