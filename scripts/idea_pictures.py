@@ -5,7 +5,7 @@
 
 import argparse
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -101,10 +101,12 @@ def vanishing() -> Figure:
 
 def change() -> Figure:
     figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
-    left, curves = figure.subfigures(1, 2, width_ratios=(1.15, 1))
-    for rate, axes in zip(RATES, left.subplots(2, 1, sharex=True, sharey=True), strict=True):
+    halves: Any = figure.subfigures(1, 2, width_ratios=(1.15, 1))
+    left, curves = halves
+    lines = left.subplots(2, 1, sharex=True, sharey=True)
+    for rate, axes in zip(RATES, lines, strict=True):
         children_on_a_line(axes, rate)
-    axes.set_xlabel("x")
+    lines[-1].set_xlabel("x")
     mean_and_best(curves.subplots())
     return figure
 
@@ -113,10 +115,10 @@ def children_on_a_line(axes: Axes, rate: float) -> None:
     """Ten children of one parent, on Rastrigin's function of one variable."""
     objective = gesmr.problems.functions.get("rastrigin", 1)
     x = np.linspace(-1.6, 5.6, 800, dtype=np.float32)
-    start = float(objective(np.float32([FROM])))
-    children = FROM + rate * np.asarray(noise.normal(noise.bits(noise.fold_in(noise.key(1), jnp.arange(GROUP)), 1)))
+    start = float(objective(jnp.full(1, FROM)))
+    children = FROM + rate * noise.normal(noise.bits(noise.fold_in(noise.key(1), jnp.arange(GROUP)), 1))
     values = np.asarray(objective(children))
-    axes.plot(x, objective(x[:, None]), color="#b8b8b8", linewidth=1.0, zorder=1)
+    axes.plot(x, objective(jnp.asarray(x[:, None])), color="#b8b8b8", linewidth=1.0, zorder=1)
     axes.axhline(start, color="black", linewidth=0.6)
     axes.plot(FROM, start, "k*", markersize=9, label="Parent")
     for chosen, colour, label in ((values >= start, "#8a8a8a", "Worse"), (values < start, BEST.colour, "Better")):
