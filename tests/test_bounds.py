@@ -38,10 +38,10 @@ def test_open_sides_and_what_is_inside(x64):
 
 def mutants(bounds, parent, rate, n=20_000):
     """Children of one parent, without the copy of it in slot 0."""
-    keys = gesmr.noise.fold_in(gesmr.noise.key(1), np.arange(n + 1))
+    key, generation = gesmr.noise.key(1), jnp.int32(0)
     population, chosen = jnp.asarray([parent], jnp.float32), jnp.zeros(n + 1, jnp.int32)
-    children = jax.jit(make_children)(keys, population, chosen, jnp.full(n, rate, jnp.float32), bounds)
-    return np.asarray(children[1:], np.float64)
+    made = jax.jit(make_children)(key, generation, population, chosen, jnp.full(n, rate, jnp.float32), bounds)
+    return np.asarray(made.population[1:], np.float64)
 
 
 def test_rates_are_in_units_of_the_range():

@@ -12,7 +12,7 @@ from jax.tree_util import Partial
 
 from . import _checks, noise
 from .devices import REPLICATED, Shards, mesh_of, replicate, shard_seeds
-from .ga import GA, Proposal, State, check_state
+from .ga import GA, Proposal, State, check_state, kernel_makes
 from .generation import Values, generation
 from .storage import is_narrow, on_wide, packed, unpacked
 
@@ -122,8 +122,12 @@ def _run(
 ) -> tuple[State, History]:
     """The loop; on many devices every one of them runs it, on the genes it holds."""
     dtype, genes = population.dtype, None if shards is None else shards.genes
+    fused = shards is None and kernel_makes(dtype, ga.bounds)
+    sums = getattr(objective, "sums", None) if fused else None  # values are then found while children are made
 
     def evaluate(state: State, proposal: Proposal) -> Values:
+        if proposal.values is not None:
+            return Values(proposal.values)
         key = noise.fold_in(state.key, OBJECTIVE, state.generation)
         values = on_wide((lambda candidates: objective(candidates, key)) if shape.keyed else objective, dtype)
         values = values if shards is None else shards.sharded(values)
@@ -133,15 +137,17 @@ def _run(
         members = state.population if shards is None else shards.gather(state.population)
         return state._replace(population=unpacked(members, dtype))
 
-    def step(state: State, _: None) -> tuple[State, History]:
-        state, _, best, rates = generation(ga, state, evaluate, genes=genes)
+    def step(state: State, _: None) -> tuple[State, tuple[Array, Array, Any]]:
+        state, _, best, rates = generation(ga, state, evaluate, genes=genes, sums=sums)
         extra = None if shape.record is None else shape.record(visible(state))
-        return state, History(best, rates.mean, _evaluations(ga.num_children, state.generation), extra)
+        return state, (best, rates.mean, extra)
 
     # Two generations per step let a GPU swap two buffers instead of copying the population back; a CPU gains nothing.
     unroll = 1 if jax.default_backend() == "cpu" else 2
     start = rest._replace(population=packed(population))
-    state, history = lax.scan(step, start, None, length=shape.generations, unroll=unroll)
+    state, (best, log_rate, extra) = lax.scan(step, start, None, length=shape.generations, unroll=unroll)
+    evaluations = _evaluations(ga.num_children, rest.generation + 1 + jnp.arange(shape.generations))
+    history = History(best, log_rate, evaluations, extra)
     return state._replace(population=unpacked(state.population, dtype)), history
 
 

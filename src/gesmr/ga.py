@@ -8,12 +8,13 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
-from . import _checks, feasibility, noise, selection, storage
+from . import _checks, feasibility, kernels, noise, selection, storage
 from ._pytree import pytree, static
 from .bounds import Bounds, check_numbers
 from .controllers import GESMR, Controller, Feedback
 from .controllers.base import check_controller
 from .recombination import Mates, mates_of
+from .sums import Sums
 
 # The key of child i of generation t is that of the place (i, t); the rest of the randomness has places at the far end.
 _SELECTION, _CONTROLLER, _START = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np.uint32)
@@ -49,6 +50,7 @@ class Proposal(NamedTuple):
     elite: Array  # i32[]  which current member that is
     parents: Array  # i32[N]  which current member each child was made from
     rates: Array  # f[N]
+    values: Array | None = None  # f[N]  of the candidates, if they were found while these were made
 
     @property
     def candidates(self) -> Array:
@@ -105,24 +107,28 @@ class GA:
         controller = self.controller.init(start, self.num_children, num_genes)
         return State(key, jnp.zeros((), jnp.int32), None, fitness, controller, violation)  # type: ignore[arg-type]
 
-    def ask(self, state: State, genes: noise.Genes | None = None) -> Proposal:
-        """Select parents and make children; only these `genes` of them, if the state's population has no others."""
+    def ask(self, state: State, genes: noise.Genes | None = None, sums: Sums | None = None) -> Proposal:
+        """Select parents and make children; only these `genes` of them, if the state's population has no others.
+
+        An objective that is `sums` over genes is computed on the way.
+        """
         check_state(state)
         if genes is not None and not isinstance(genes, noise.Genes):
             raise TypeError(f"genes must be a gesmr.noise.Genes or None, got {type(genes).__name__}")
         selected = self._select(state)
         rates = self.controller.rates(state.controller, selected.members[1:])
-        population = self._children(state.key, state, selected, rates, genes)
-        return Proposal(population, selected.members[0], selected.members[1:], rates)
+        made = self._children(state.key, state, selected, rates, genes, sums)
+        values = None if made.values is None else made.values[1:]
+        return Proposal(made.population, selected.members[0], selected.members[1:], rates, values)
 
     def ask_siblings(self, state: State, proposal: Proposal, key: noise.Key) -> Array:
         """Other children `f[N, d]` of the parents of a proposal, with the same rates and the noise of another key."""
-        return self._children(key, state, self._select(state), proposal.rates)[1:]
+        return self._children(key, state, self._select(state), proposal.rates).population[1:]
 
     def _select(self, state: State) -> selection.Selected:
         pool = selection.pool_size(self.truncation, self.num_children)
-        key = noise.fold_in(state.key, _SELECTION, state.generation)
-        return selection.truncate(key, state.fitness, pool, state.violation)
+        place = _SELECTION, state.generation
+        return selection.truncate(state.key, state.fitness, pool, state.violation, place)
 
     def _children(
         self,
@@ -131,10 +137,12 @@ class GA:
         selected: selection.Selected,
         rates: Array,
         genes: noise.Genes | None = None,
-    ) -> Array:
-        keys = noise.fold_in(key, jnp.arange(self.num_children + 1), state.generation)
+        sums: Sums | None = None,
+    ) -> "Made":
         mates = mates_of(self.controller, selected)
-        return make_children(keys, state.population, selected.members, rates, self.bounds, genes, mates)
+        return make_children(
+            key, state.generation, state.population, selected.members, rates, self.bounds, genes, mates, sums
+        )
 
     def tell(
         self,
@@ -188,23 +196,64 @@ def check_state(state: Any) -> None:
         raise TypeError("state must be the State that ga.init returns, got one without fitness")
 
 
+class Made(NamedTuple):
+    """Members, and what they are worth if it was found on the way."""
+
+    population: Array  # f[N+1, d]
+    values: Array | None = None  # f[N+1]
+
+
 def make_children(
-    keys: noise.Key,
+    key: noise.Key,
+    generation: Array,
     population: Array,
     chosen: Array,
     rates: Array,
     bounds: Bounds | None = None,
     genes: noise.Genes | None = None,
     mates: Mates | None = None,
-) -> Array:
-    """How parents make a child: x' = x + σε (Eq. 2), for each of the members `chosen i32[N+1]` with its key.
+    sums: Sums | None = None,
+) -> Made:
+    """How parents make a child: x' = x + σε (Eq. 2), for each of the members `chosen i32[N+1]` of a generation.
 
     Slot 0 has rate 0, an exact copy. One gather and one fused noise term: the population is read and written once.
     With bounds σ is in units of a gene's range, and what leaves it is brought back. Where a population holds only some
     `genes`, its children get the noise of those. Of the last children x is put together from the genes of their
-    `mates`, drawn by words that count down from the end of what a key has.
+    `mates`, drawn by words that count down from the end of what a key has. A kernel does all of it, and adds up `sums`.
     """
-    rates = jnp.concatenate([jnp.zeros_like(rates[:1]), rates])[:, None]
+    rates = jnp.concatenate([jnp.zeros_like(rates[:1]), rates])
+
+    def plain() -> Made:
+        keys = noise.fold_in(key, jnp.arange(chosen.shape[0]), generation)
+        members = _children(keys, population, chosen, rates, bounds, genes, mates)
+        return Made(members, None if sums is None else sums(members))
+
+    if not kernel_makes(population.dtype, bounds):
+        return plain()
+    from .kernels import making  # noqa: PLC0415  it takes time to import, and few need it
+
+    def by_kernel() -> Made:
+        return Made(*making.children(key, generation, population, chosen, rates, genes, mates, sums))
+
+    return kernels.either(by_kernel, plain)
+
+
+def kernel_makes(dtype: Any, bounds: Bounds | None) -> bool:
+    """Whether a kernel makes children of such a population."""
+    return bounds is None and dtype == jnp.float32 and kernels.wanted()
+
+
+def _children(
+    keys: noise.Key,
+    population: Array,
+    chosen: Array,
+    rates: Array,
+    bounds: Bounds | None,
+    genes: noise.Genes | None,
+    mates: Mates | None,
+) -> Array:
+    """`make_children` as plain code."""
+    rates = rates[:, None]
     first, total = (0, population.shape[1]) if genes is None else genes
     members, num_genes = storage.packed(population), population.shape[1]
     bounds = None if bounds is None else bounds.stored_in(population.dtype)

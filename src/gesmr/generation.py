@@ -8,6 +8,7 @@ from jax import Array
 
 from . import noise
 from .ga import GA, Proposal, State
+from .sums import Sums
 
 
 class Values(NamedTuple):
@@ -44,9 +45,10 @@ def generation(
     evaluate: Callable[[State, Proposal], Values],
     elite_count: Any = 1,
     genes: noise.Genes | None = None,
+    sums: Sums | None = None,
 ) -> Generation:
     """Select, mutate, evaluate, learn. Of a population that holds only some `genes`, those."""
-    proposal = ga.ask(state, genes)
+    proposal = ga.ask(state, genes, sums)
     values = evaluate(state, proposal)
     rates = rates_in_use(ga, state)
     state, elite_count = learn(ga, state, proposal, values, elite_count)

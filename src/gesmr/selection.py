@@ -3,12 +3,14 @@
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
-from . import noise
+from . import kernels, noise
 
 # Up to here comparing every pair is faster than XLA's sort, which calls a comparator for each comparison.
 _COMPARE_PAIRS_UP_TO = 512
+_KERNEL_UP_TO = 256  # on a GPU one program does all of it
 
 
 def pool_size(truncation: Any, n: int) -> Array:
@@ -24,12 +26,32 @@ class Selected(NamedTuple):
     pool: Array  # i32[]  how many of the best could be drawn
 
 
-def truncate(key: noise.Key, values: Array, pool: Array, before: Array | None = None) -> Selected:
+def truncate(
+    key: noise.Key,
+    values: Array,
+    pool: Array,
+    before: Array | None = None,
+    place: tuple[int | np.uint32, Array] | None = None,
+) -> Selected:
     """Members by their `values f[n]`: slot 0 the lowest, the others drawn uniformly from the lowest `pool`.
 
     Equal values are ordered at random, so that no slot is favoured. `values` must not hold NaN. Takes words
-    0 … 2n − 1 of `key`. Where there are numbers that count `before` the values, `f[n]`, these decide first.
+    0 … 2n − 1 of `key`, or of the key of a `place` below it, which a kernel derives itself. Where there are numbers
+    that count `before` the values, `f[n]`, these decide first.
     """
+
+    def plain() -> Selected:
+        return _truncated(key if place is None else noise.fold_in(key, *place), values, pool, before)
+
+    is_small = values.shape[0] <= _KERNEL_UP_TO and values.dtype == jnp.float32
+    if before is not None or not is_small or not kernels.wanted():
+        return plain()
+    from .kernels import choosing  # noqa: PLC0415  it takes time to import, and few need it
+
+    return kernels.either(lambda: Selected(*choosing.truncated(key, values, pool, place), pool), plain)
+
+
+def _truncated(key: noise.Key, values: Array, pool: Array, before: Array | None) -> Selected:
     n = values.shape[0]
     best_first = order(values, noise.bits(key, n, start=n), before)
     ranks = jnp.where(lax.iota(jnp.int32, n) == 0, 0, noise.integer(noise.bits(key, n), pool))

@@ -264,9 +264,10 @@ def test_many_at_once_and_by_workers():
 def children(bounds, rate, dtype, parents, seed=0):
     """Children of the `parents f[n, d]`, each with this rate, after the elite in slot 0, which has none."""
     n = parents.shape[0]
-    noises = noise.fold_in(noise.key(seed), jnp.arange(n + 1), 0)
+    key, generation = noise.key(seed), jnp.int32(0)
     rows = jnp.asarray(np.concatenate([parents[:1], parents]), dtype)
-    found = jax.jit(make_children)(noises, rows, jnp.arange(n + 1), jnp.full(n, rate, jnp.float32), bounds)
+    rates = jnp.full(n, rate, jnp.float32)
+    found = jax.jit(make_children)(key, generation, rows, jnp.arange(n + 1), rates, bounds).population
     np.testing.assert_array_equal(found[0], rows[0])
     return np.asarray(found[1:])
 

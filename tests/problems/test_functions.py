@@ -47,7 +47,7 @@ def test_values(name, dim, scale):
 
 def test_linear_with_coefficients():
     x = np.arange(6.0, dtype=np.float32).reshape(2, 3)
-    np.testing.assert_allclose(functions.linear(x, [2, 0, -1]), [-2, 1])
+    np.testing.assert_allclose(functions.LINEAR.value(x, [2, 0, -1]), [-2, 1])
     np.testing.assert_allclose(functions.get("linear", 3, coefficients=[2, 0, -1])(x), [-2, 1])
     np.testing.assert_allclose(functions.get("linear", 3)(x), [3, 12])
     with pytest.raises(ValueError, match=r"coefficients must have shape \(3,\)"):

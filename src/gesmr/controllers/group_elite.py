@@ -57,19 +57,18 @@ class GESMR(HoldsLogRates, Recombines):
             return state
         groups = state.shape[0]
         worth = self._worth(feedback, groups)  # Eq. 5: what each rate achieved
-        evolved = [
-            self._evolved(key if start == 0 else noise.fold_in(key, start), state[start:end], worth[start:end])
-            for start, end in self.classes(groups)
-        ]
+        evolved = [self._evolved(key, start, state[start:end], worth[start:end]) for start, end in self.classes(groups)]
         return jnp.concatenate(evolved)
 
-    def _evolved(self, key: noise.Key, log_rates: Array, worth: Array) -> Array:
-        """The next log rates `f[k]` of a class, given what each of them was worth."""
+    def _evolved(self, key: noise.Key, start: int, log_rates: Array, worth: Array) -> Array:
+        """The next log rates `f[k]` of a class that begins at group `start`, given what each of them was worth."""
         groups = log_rates.shape[0]
         # Eq. 6: the best rate, and k−1 drawn from the best l
         pool = selection.pool_size(self.truncation, groups)
-        survivors = log_rates[selection.truncate(key, worth, pool).members]
+        place = None if start == 0 else (start, jnp.int32(0))
+        survivors = log_rates[selection.truncate(key, worth, pool, place=place).members]
         # Eq. 7: all but the best are mutated
+        key = key if place is None else noise.fold_in(key, *place)
         mutants = mutate(noise.bits(key, groups, start=2 * groups), survivors, self.meta_rate)
         return jnp.where(jnp.arange(groups) == 0, survivors, mutants)
 

@@ -12,7 +12,8 @@ from jax import Array, lax
 
 from ... import noise
 from ..._pytree import pytree, static
-from ...problems.functions import AS_PRINTED, FORMULAS, Function, linear
+from ...problems.functions import AS_PRINTED, FORMULAS, LINEAR, Function
+from ...sums import Sums
 from .compilation import shape
 from .lanes import NUM_CHILDREN, Lanes, Task
 from .masked import Setting
@@ -72,11 +73,19 @@ class AnyFunction:
 
     def __call__(self, population: Array) -> Array:
         x = population - self.shift
-        linear_of_reading = partial(linear, coefficients=self.reading.coefficients(x.shape[-1]))
-        values = {name: AS_PRINTED[name].value for name in PAPER_FUNCTIONS} | {"linear": linear_of_reading}
+        linear = partial(LINEAR.value, weight=self.reading.coefficients(x.shape[-1]))
+        values = {name: AS_PRINTED[name].value for name in PAPER_FUNCTIONS} | {"linear": linear}
         if self.only is not None:
             return values[self.only](x)
         return value_of(list(values.values()), self.index, x)
+
+    @property
+    def sums(self) -> Sums:
+        """The function as sums over genes: a kernel takes the branch of the one there is."""
+        weight = self.reading.coefficients(self.shift.shape[-1])
+        names = PAPER_FUNCTIONS if self.only is None else (self.only,)
+        formulas = tuple(summed for name in names if (summed := AS_PRINTED[name].summed))
+        return Sums(formulas, self.index, self.shift, weight)
 
 
 def value_of(formulas: Sequence[Callable[[Array], Array]], index: Any, x: Array) -> Array:
