@@ -5,8 +5,10 @@ gesmr is imported, says which: `auto`, `off`, or `interpret`, which runs the ker
 """
 
 import os
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -14,6 +16,7 @@ import jax
 
 T = TypeVar("T")
 
+_TRACED = threading.local()
 _MODES = ("auto", "off", "interpret")
 MODE = os.environ.get("GESMR_KERNELS", "auto")
 if MODE not in _MODES:
@@ -26,37 +29,51 @@ def interpreted() -> bool:
 
 def wanted() -> bool:
     """Whether the kernels are used here, if what they are to compute is what they can."""
-    return interpreted() or (MODE == "auto" and _usable())
+    return interpreted() or _usable()
 
 
 @cache
 def on_nvidia() -> bool:
-    return jax.default_backend() == "gpu" and "nvidia" in jax.devices()[0].device_kind.lower()
+    return jax.default_backend() == "gpu" and _is_nvidia(jax.devices()[0])
+
+
+def _is_nvidia(device: Any) -> bool:
+    return device is not None and "nvidia" in device.device_kind.lower()
 
 
 @cache
 def _usable() -> bool:
-    """Whether the kernels can be compiled here. If not on a GPU for which they are meant, with a warning."""
-    if not on_nvidia():
-        return False
     from .trial import compile_all  # noqa: PLC0415  it needs what imports this
 
+    return compiles(compile_all)
+
+
+def compiles(kernels: Callable[[], object]) -> bool:
+    """Whether `kernels`, a call that compiles some, works here. If not on a GPU they are meant for, with a warning."""
+    if MODE == "off" or not on_nvidia():
+        return False
     try:
-        compile_all()
+        kernels()
     except Exception as error:  # whatever the compiler of this version or card does not like
-        told(error)
+        warnings.warn(f"the fast kernels cannot be compiled and slower code is used: {error}", stacklevel=3)
         return False
     return True
 
 
-def told(error: Exception) -> None:
-    """Warn that slower code is used."""
-    warnings.warn(f"the fast kernels cannot be compiled and slower code is used: {error}", stacklevel=3)
+@contextmanager
+def traced_for(device: Any) -> Iterator[None]:
+    """Programs that are traced here are for this device alone: those for an NVIDIA GPU need no plain code beside."""
+    _TRACED.nvidia = _is_nvidia(device)
+    try:
+        with jax.default_device(device):  # what JAX remembers of a trace, it remembers for this device
+            yield
+    finally:
+        _TRACED.nvidia = False
 
 
 def either(kernel: Callable[[], T], plain: Callable[[], T]) -> T:
     """What a kernel gives; on other devices of this machine, and on those of programs for elsewhere, plain code."""
-    if interpreted():
+    if interpreted() or getattr(_TRACED, "nvidia", False):
         return kernel()
     return jax.lax.platform_dependent(cuda=kernel, default=plain)
 

@@ -17,25 +17,33 @@ _AT_ONCE, _WARPS = 32, 4
 
 
 def truncated(
-    key: noise.Key, values: Array, pool: Array, place: tuple[int | np.uint32, Array] | None
+    key: noise.Key, values: Array, pool: Any, place: tuple[int | np.uint32, Array] | None
 ) -> tuple[Array, Array]:
     """The members and the ranking, `i32[n]` each, of `selection.truncate`."""
-    n = values.shape[0]
     words = [jnp.stack([key.high, key.low])]  # what derives the key is then one kernel, not one for each of its words
     if place is not None:
         words.append(place[1][None])
-    members, ranking = pl.pallas_call(
-        _kernel(None if place is None else int(place[0])),
-        out_shape=[jax.ShapeDtypeStruct((size,), jnp.int32) for size in (n, _padded(n))],
-        name="truncate",
-        **options(_WARPS),
-    )(words, pool.astype(jnp.int32)[None], values)
-    return members, ranking[:n]
+    members, ranking = _call(None if place is None else int(place[0]))(
+        words, jnp.asarray(pool, jnp.int32)[None], values
+    )
+    return members, ranking[: values.shape[0]]
 
 
-@cache  # JAX traces one function once
-def _kernel(first: int | None) -> Callable:
-    return partial(_program, first)
+@cache
+def _call(first: int | None) -> Callable:
+    """The kernel, traced once for all programs that have values of one shape."""
+    kernel = partial(_program, first)
+
+    def call(words: list[Array], pool: Array, values: Array) -> list[Array]:
+        n = values.shape[0]
+        return pl.pallas_call(
+            kernel,
+            out_shape=[jax.ShapeDtypeStruct((size,), jnp.int32) for size in (n, _padded(n))],
+            name="truncate",
+            **options(_WARPS),
+        )(words, pool, values)
+
+    return jax.jit(call)
 
 
 def _padded(n: int) -> int:

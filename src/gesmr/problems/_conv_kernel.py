@@ -5,7 +5,6 @@ computes the pooled outputs of one window, all ten channels, for a block of imag
 many times, and only pooled values are written.
 """
 
-import warnings
 from functools import cache, partial, reduce
 from typing import Any
 
@@ -13,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jax.experimental import pallas as pl
+
+from .. import kernels
 
 CHANNELS = 10
 BLOCK, WARPS = 128, 2  # images of a program, and its threads / 32
@@ -25,17 +26,14 @@ Layers = list[tuple[Array, Array]]
 
 @cache
 def usable() -> bool:
-    """Whether these kernels can be compiled here. If not on a GPU for which they are meant, with a warning."""
-    if jax.default_backend() != "gpu" or "nvidia" not in jax.devices()[0].device_kind.lower():
-        return False
-    try:
-        shapes = [(10, 1, 3, 3), (10, 10, 3, 3), (10, 10, 3, 3), (10, 10), (10, 10)]
-        layers = [tuple(jax.ShapeDtypeStruct((1, *s), jnp.float32) for s in (shape, shape[:1])) for shape in shapes]
-        jax.jit(outputs).lower(layers, jax.ShapeDtypeStruct((22, 22, 1), jnp.float32)).compile()
-    except Exception as error:  # whatever the compiler of this version or card does not like
-        warnings.warn(f"the fast kernels cannot be compiled and slower code is used: {error}", stacklevel=2)
-        return False
-    return True
+    """Whether these kernels can be compiled here."""
+    return kernels.compiles(_compile)
+
+
+def _compile() -> None:
+    shapes = [(10, 1, 3, 3), (10, 10, 3, 3), (10, 10, 3, 3), (10, 10), (10, 10)]
+    layers = [tuple(jax.ShapeDtypeStruct((1, *s), jnp.float32) for s in (shape, shape[:1])) for shape in shapes]
+    jax.jit(outputs).lower(layers, jax.ShapeDtypeStruct((22, 22, 1), jnp.float32)).compile()
 
 
 def outputs(layers: Layers, images: Array, interpret: bool = False) -> Array:

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ... import noise
+from ... import kernels, noise
 
 Device = Any  # jax.Device, which type checkers take for a variable
 # Tracing is Python: many threads at it would only keep those that run programs from their turn.
@@ -90,7 +90,7 @@ class Programs(AbstractContextManager):
 
 
 def _compile(program: Program, device: Device) -> Callable:
-    with jax.default_device(device):
+    with kernels.traced_for(device):
         return program.compile()
 
 
