@@ -67,7 +67,9 @@ def links(text: str, uri: str, files: Files) -> str:
             there = there.removeprefix("docs/")
         return posixpath.relpath(there, posixpath.dirname(uri) or ".")
 
-    return LINK.sub(rewrite, text)
+    return LINK.sub(
+        rewrite, text.replace("σ*", r"σ\*")
+    )  # a star that Python-Markdown takes for emphasis, and GitHub not
 
 
 def repository(uri: str) -> str:
