@@ -2,6 +2,7 @@
 
     python benchmarks/coco_beyond.py coco-beyond-choice --write docs/recombination.md   # settings, on the odd functions
     python benchmarks/coco_beyond.py coco-beyond --write docs/recombination.md docs/choosing.md    # on the even ones
+    python benchmarks/coco_beyond.py coco-beyond-large --write docs/choosing.md    # on these in 80 to 320 dimensions
 
 A run with a fixed size passes through all budgets, one whose size depends on the budget is run for each of them.
 Everyone begins at the same point. `coco_beyond_page.py` makes the tables.
@@ -110,6 +111,10 @@ PEERS: dict[str, Optimizer] = {
 }
 
 
+LARGE = {name: by for name, by in at_sizes({**DEFAULTS, "GESMR-X": OURS["GESMR-X"], **PAPER}).items()
+         if name.endswith(page.AUTOMATIC)}  # fmt: skip
+
+
 class Part(NamedTuple):
     """What is computed at a time."""
 
@@ -120,7 +125,8 @@ class Part(NamedTuple):
 
 PARTS = {
     page.CHOICE: Part({**at_sizes({**PAPER, **SETTINGS}), **BETWEEN}, range(1, 25, 2), page.CHOICE_DIMS),
-    page.CONFIRMATION: Part({**at_sizes(OURS), **BETWEEN, **PEERS}, range(2, 25, 2), tuple(page.BUDGETS)),
+    page.CONFIRMATION: Part({**at_sizes(OURS), **BETWEEN, **PEERS}, range(2, 25, 2), page.CHOICE_DIMS),
+    page.LARGE: Part({**LARGE, **PEERS}, range(2, 25, 2), page.LARGE_DIMS),
 }
 
 

@@ -18,10 +18,11 @@ from coco_summary import Run, read, software
 from common import has_marks, marks, replace_table
 from scipy.stats import rankdata
 
-CHOICE, CONFIRMATION, MAP = "coco-beyond-choice", "coco-beyond", "coco-beyond-map"  # marks; the first two are results
-CHOICE_DIMS = (5, 20)
+CHOICE, CONFIRMATION, LARGE = "coco-beyond-choice", "coco-beyond", "coco-beyond-large"  # results, and marks of tables
+MAP = "coco-beyond-map"  # the mark of a second table of CONFIRMATION
+CHOICE_DIMS, LARGE_DIMS = (5, 20), (80, 160, 320)
 ALL_BUDGETS = (100, 300, 1000)  # evaluations per variable
-BUDGETS = {5: ALL_BUDGETS, 20: ALL_BUDGETS, 80: ALL_BUDGETS[:2], 320: ALL_BUDGETS[:1]}  # by dimension
+BUDGETS = dict.fromkeys(CHOICE_DIMS, ALL_BUDGETS) | dict.fromkeys(LARGE_DIMS, ALL_BUDGETS[:1])  # by dimension
 AUTOMATIC = "automatic"
 SIZES = {"popsize 101": 101, AUTOMATIC: None}
 BETWEEN = (17, 31, 51, 71)  # further sizes, of default-X and default: from which of them on does it gain?

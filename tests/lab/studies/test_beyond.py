@@ -1,5 +1,6 @@
 """The study `beyond`: what is planned, moved and turned functions, runs against the library's and evosax's own."""
 
+from collections import Counter
 from dataclasses import replace
 
 import jax
@@ -18,7 +19,7 @@ from gesmr.lab.run.lanes import key_of
 from gesmr.lab.run.store import Store
 from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection, as_json, content_hash
-from gesmr.lab.studies.beyond import methods
+from gesmr.lab.studies.beyond import methods, runs
 from gesmr.lab.studies.beyond.budget import evaluations_of, kept_generations
 from gesmr.lab.studies.beyond.methods import CHOSEN, CHOSEN_DEFAULT, GRID, OURS, SharedRates, Variant, ga_of
 from gesmr.lab.studies.beyond.moved_task import FUNCTIONS, MovedTask, moved_lanes, rotation_of
@@ -64,6 +65,8 @@ def test_the_full_profile():
     for method in ("DE", "sep-CMA-ES", "SNES", "CR-FM-NES", "CMA-ES"):
         assert {spec.popsize for spec in of_main if spec.method == method} == {100, 0}
     assert {spec.dim for spec in specs if spec.method == "CMA-ES"} == {30, 100}
+    seeds = Counter((spec.method, spec.popsize, spec.function, spec.dim, spec.rotated, spec.std) for spec in specs)
+    assert {(method == "CMA-ES", count) for (method, *_), count in seeds.items()} == {(True, 10), (False, 40)}
     assert {spec.function for spec in specs} == set(FUNCTIONS)
     assert specs[0].method == "GESMR"
 
@@ -144,7 +147,7 @@ def test_shared_rates_are_one_class():
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("rotated", [False, True])
 def test_the_optimum_is_a_draw_however_the_function_is_turned(function, rotated):
-    lanes = moved_lanes(function, 7, [10.0, 10.0], [3, 4], rotated)
+    lanes = moved_lanes([function] * 2, 7, [10.0, 10.0], [3, 4], rotated)
     objective = MovedTask(7, rotated).objective
     for i in range(2):
         own = jax.tree.map(lambda leaf, i=i: leaf[i], lanes.own)
@@ -155,7 +158,7 @@ def test_the_optimum_is_a_draw_however_the_function_is_turned(function, rotated)
 
 
 def test_values_by_hand():
-    lanes = moved_lanes("rosenbrock", 4, [1.0], [5], True)
+    lanes = moved_lanes(["rosenbrock"], 4, [1.0], [5], True)
     own = jax.tree.map(lambda leaf: leaf[0], lanes.own)
     x = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     turned = (x - np.asarray(own.optimum)) @ rotation_of(4, 5).T + 1
@@ -194,7 +197,7 @@ def compute(programs, *specs):
 
 def alone(spec):
     """Its objective and key, without other lanes."""
-    lanes = moved_lanes(spec.function, spec.dim, [spec.std], [spec.seed], spec.rotated)
+    lanes = moved_lanes([spec.function], spec.dim, [spec.std], [spec.seed], spec.rotated)
     own = jax.tree.map(lambda leaf: leaf[0], lanes.own)
     return MovedTask(spec.dim, spec.rotated).objective(lanes.shared, own), noise.Key(*(half[0] for half in lanes.key))
 
@@ -217,6 +220,22 @@ def test_a_run_is_the_librarys(method, rotated, programs):
 def test_oracles_look_ahead_on_turned_functions(programs):
     looking = compute(programs, run_of("LAMR-100", rotated=True, function="ackley", generations=100))
     assert looking["final"][0] < compute(programs, run_of("FMR", rotated=True, function="ackley"))["final"][0]
+
+
+@pytest.mark.parametrize("method", ["GESMR-X", "SNES"])
+def test_functions_may_share_a_job(method, programs, monkeypatch):
+    """As they do on a GPU, however they are turned: each is what it is by itself."""
+    rotated = method == "SNES"
+    specs = [run_of(method, rotated, generations=8, function=function, seed=seed)
+             for function in ("rosenbrock", "cigar") for seed in (3, 4)]  # fmt: skip
+    apart = [compute(programs, *specs[:2]), compute(programs, *specs[2:])]
+    monkeypatch.setattr(runs.jax, "default_backend", lambda: "gpu")
+    (job,) = STUDY.jobs(specs, 2**32)
+    assert job.specs == tuple(specs)
+    assert "2 functions d=5" in job.label
+    together = job.run(programs, lambda work: None)
+    for name, array in together.items():
+        np.testing.assert_allclose(array, np.concatenate([each[name] for each in apart]), rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", peers.PEERS)

@@ -148,6 +148,7 @@ def go_on(peer: Peer, task: Task, lanes: int) -> Program:
     return Program(_go_on, (peer, task), shapes, donate=(1,))
 
 
+@jax.default_matmul_precision("highest")  # on a GPU products would else have ten bits, too few for a covariance
 def _go_on(peer: Peer, task: Task, left: Array, states: Any, lanes: Lanes) -> tuple[Any, Array]:
     """The states, and `f[L, STEP]`."""
     algorithm = _algorithm(peer, task)

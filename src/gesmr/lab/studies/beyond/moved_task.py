@@ -31,6 +31,7 @@ class Place(NamedTuple):
     std: Array  # f[L]
     optimum: Array  # f[L, d]
     rotation: Array | None  # f[L, d, d], orthogonal
+    which: Array | None = None  # i32[L]  of each one's function, if they have different ones
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class MovedTask(Task):
     rotated: bool
     num_children: int = NUM_CHILDREN
     reading: Reading = Reading.TEXT
+    mixed: bool = False  # whether lanes have different functions
 
     @property
     def num_genes(self) -> int:
@@ -48,7 +50,8 @@ class MovedTask(Task):
 
     def shapes(self, lanes: int) -> tuple[Any, Place]:
         rotation = shape(lanes, self.dim, self.dim) if self.rotated else None
-        return shape(dtype=jnp.int32), Place(shape(lanes), shape(lanes, self.dim), rotation)
+        which = shape(lanes, dtype=jnp.int32) if self.mixed else None
+        return shape(dtype=jnp.int32), Place(shape(lanes), shape(lanes, self.dim), rotation, which)
 
     def first(self, shared: Array, own: Place, key: noise.Key) -> Array:
         return Function("sphere", self.dim, own.std).init(key, self.num_children + 1, jnp.float32)
@@ -57,7 +60,7 @@ class MovedTask(Task):
         return own.std
 
     def objective(self, shared: Array, own: Place) -> "Moved":
-        return Moved(shared, own.optimum, own.rotation)
+        return Moved(shared if own.which is None else own.which, own.optimum, own.rotation)
 
     def ga(self, method: str) -> GA:
         return ga_of(method, self.num_children)
@@ -79,12 +82,23 @@ class Moved:
         return value_of([FORMULAS[name].value for name in FUNCTIONS], self.index, x)
 
 
-def moved_lanes(function: str, dim: int, stds: Sequence[float], seeds: Sequence[int], rotated: bool) -> Lanes:
-    """One lane per spread and seed. Methods share first populations, optima and rotations, seed by seed."""
+def moved_lanes(
+    functions: Sequence[str], dim: int, stds: Sequence[float], seeds: Sequence[int], rotated: bool
+) -> Lanes:
+    """One lane per function, spread and seed. All share first populations, optima and rotations, seed by seed."""
     std, seed = np.asarray(stds, np.float32), np.asarray(seeds, np.uint32)
     key, optimum = _keys_and_optima(std, seed, dim)
-    rotation = jnp.asarray(np.stack([rotation_of(dim, each) for each in seeds])) if rotated else None
-    return Lanes(jnp.int32(FUNCTIONS.index(function)), Place(jnp.asarray(std), optimum, rotation), key)
+    rotation = _rotations(dim, seeds) if rotated else None
+    index = jnp.asarray([FUNCTIONS.index(function) for function in functions], jnp.int32)
+    own = index if len(set(functions)) > 1 else None
+    return Lanes(index[0], Place(jnp.asarray(std), optimum, rotation, own), key)
+
+
+def _rotations(dim: int, seeds: Sequence[int]) -> Array:
+    """Of each lane `f[L, d, d]`; those of a seed travel to the device once."""
+    different = list(dict.fromkeys(seeds))
+    matrices = jnp.asarray(np.stack([rotation_of(dim, seed) for seed in different]))
+    return matrices[np.array([different.index(seed) for seed in seeds])]
 
 
 @partial(jax.jit, static_argnums=2)

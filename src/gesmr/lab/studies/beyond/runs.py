@@ -81,11 +81,12 @@ def _rows(functions: Sequence[str], *places: tuple[int, bool]) -> list[Row]:
 
 PLACES = ((30, False), (30, True), (100, False), (100, True))
 FIRST = ("GESMR", X, DEFAULT, DEFAULT_X)
-ALL_SEEDS, SOME_SEEDS, FEW_SEEDS = range(40), range(10), range(3)
+SEEDS = range(40)
+CMAES_SEEDS = range(10)  # a run of pycma is a second to ten of a CPU
 
 
 def _blocks(profile: str) -> list[Block]:
-    """What a profile has, in the order of what matters most. Fewer seeds where a run takes seconds."""
+    """What a profile has, in the order of what matters most."""
     if profile == "quick":
         return [Block((*FIRST, "SAMR", PEERS[0]), _rows(("ackley", "sphere"), (30, False)), range(5))]
     if profile == "choice":
@@ -95,20 +96,17 @@ def _blocks(profile: str) -> list[Block]:
     small, far_turned = _rows(WITH_OPTIMUM, (2, False), (2, True)), _rows(WITH_OPTIMUM, (1000, True))
     ranked = (*FIRST, *PAPERS, *MIXING)
     return [
-        Block((*FIRST, *PAPERS), near, ALL_SEEDS),
-        Block(FIRST, far, ALL_SEEDS),
-        Block((LAMR_NAME, *MIXING, *PARTLY_MIXING), near, ALL_SEEDS),
-        Block(PEERS, near, SOME_SEEDS),
-        Block(PAPERS, far, ALL_SEEDS),
-        Block(ranked, near_ill, ALL_SEEDS),
-        Block(PEERS, near_ill, SOME_SEEDS),
-        Block(PEERS, far, FEW_SEEDS),
-        Block((CMAES,), [*near, *near_ill], FEW_SEEDS),
-        Block((*ranked, *PEERS), small, ALL_SEEDS),
-        Block(MIXING, far, SOME_SEEDS),
-        Block((*FIRST, *PEERS), far_ill, FEW_SEEDS),
-        Block(FIRST, far_turned, FEW_SEEDS),
-        Block((LAMR_NAME,), far, FEW_SEEDS),
+        Block((*FIRST, *PAPERS), near, SEEDS),
+        Block(FIRST, far, SEEDS),
+        Block((LAMR_NAME, *MIXING, *PARTLY_MIXING), near, SEEDS),
+        Block(PEERS, near, SEEDS),
+        Block((*PAPERS, *PEERS), far, SEEDS),
+        Block((*ranked, *PEERS), near_ill, SEEDS),
+        Block((CMAES,), [*near, *near_ill], CMAES_SEEDS),
+        Block((*FIRST, *PEERS), far_ill, SEEDS),
+        Block((*ranked, *PEERS), small, SEEDS),
+        Block((LAMR_NAME, *MIXING), far, SEEDS),
+        Block(FIRST, far_turned, SEEDS),
     ]
 
 
@@ -145,7 +143,10 @@ class BeyondStudy(Study[BeyondRun | BeyondImages | BeyondControl]):
         ]
 
     def jobs(self, specs: Sequence[BeyondRun | BeyondImages | BeyondControl], memory: int) -> Sequence[Job]:
-        """Runs of one function, dimension and method together, in the order of the plan; networks last."""
+        """Runs of one function, dimension and method together, in the order of the plan; networks last.
+
+        On a GPU, which computes many runs in the time of one, those of all functions.
+        """
         for method in dict.fromkeys(spec.method for spec in specs):
             check_installed(method)  # what is missing is missed before anything is computed
 
@@ -156,7 +157,8 @@ class BeyondStudy(Study[BeyondRun | BeyondImages | BeyondControl]):
 
         on_functions = [spec for spec in specs if isinstance(spec, BeyondRun)]
         networks = [spec for spec in specs if not isinstance(spec, BeyondRun)]
-        found = batches(on_functions, ("std", "seed"), most, fixed_rates=())
+        lane = ("std", "seed") if jax.default_backend() == "cpu" else ("function", "std", "seed")
+        found = batches(on_functions, lane, most, fixed_rates=())
         kinds = dict.fromkeys(PEERS, BeyondPeerJob) | {CMAES: CmaesJob}
         jobs = [kinds.get(batch[0].method, BeyondJob)(batch) for batch in found]
         return [*jobs, *networks_jobs(networks)]
@@ -177,17 +179,22 @@ def check_installed(method: str) -> None:
 
 
 def _lanes_of(runs: Sequence[BeyondRun]) -> Lanes:
-    one = runs[0]
-    return moved_lanes(one.function, one.dim, [run.std for run in runs], [run.seed for run in runs], one.rotated)
+    functions, stds, seeds = zip(*((run.function, run.std, run.seed) for run in runs), strict=True)
+    return moved_lanes(functions, runs[0].dim, stds, seeds, runs[0].rotated)
 
 
 class _Labelled(Job[BeyondRun]):
     @property
+    def functions(self) -> list[str]:
+        return list(dict.fromkeys(run.function for run in self.specs))
+
+    @property
     def label(self) -> str:
-        one = self.one
+        one, functions = self.one, self.functions
         turned = "turned " if one.rotated else ""
+        what = functions[0] if len(functions) == 1 else f"{len(functions)} functions"
         population = f" N={population_of(one)}" if one.method in OTHERS else ""
-        return f"{turned}{one.function} d={one.dim} {one.method}{population}, {len(self.specs)} runs"
+        return f"{turned}{what} d={one.dim} {one.method}{population}, {len(self.specs)} runs"
 
 
 @dataclass(frozen=True)
@@ -196,7 +203,7 @@ class BeyondJob(_Labelled, BatchJob[BeyondRun]):
 
     @property
     def task(self) -> MovedTask:
-        return MovedTask(self.one.dim, self.one.rotated, self.one.popsize)
+        return MovedTask(self.one.dim, self.one.rotated, self.one.popsize, mixed=len(self.functions) > 1)
 
     @property
     def weight(self) -> float:
@@ -221,7 +228,7 @@ class BeyondPeerJob(_Labelled, PeerJob[BeyondRun]):
 
     @property
     def task(self) -> MovedTask:
-        return MovedTask(self.one.dim, self.one.rotated, self.peer.population - 1)
+        return MovedTask(self.one.dim, self.one.rotated, self.peer.population - 1, mixed=len(self.functions) > 1)
 
     @property
     def evaluations(self) -> int:
