@@ -23,6 +23,7 @@ OUTSIDE = (
     "CONTRIBUTING.md",
 )
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)")
+UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|[kMGT]B) \|)")  # which a table keeps beside its number
 FENCE = re.compile(r"^```.*?^```", re.S | re.M)
 
 
@@ -67,9 +68,8 @@ def links(text: str, uri: str, files: Files) -> str:
             there = there.removeprefix("docs/")
         return posixpath.relpath(there, posixpath.dirname(uri) or ".")
 
-    return LINK.sub(
-        rewrite, text.replace("σ*", r"σ\*")
-    )  # a star that Python-Markdown takes for emphasis, and GitHub not
+    text = text.replace("σ*", r"σ\*")  # a star that Python-Markdown takes for emphasis, and GitHub does not
+    return LINK.sub(rewrite, UNIT.sub("\u00a0", text))
 
 
 def repository(uri: str) -> str:
