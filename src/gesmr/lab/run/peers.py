@@ -28,7 +28,7 @@ _CLASSES = {
     "CR-FM-NES": "CR_FM_NES",
 }
 PEERS = tuple(_CLASSES)
-STEP = 100  # generations per call
+STEP = 100  # generations per call, at most
 
 
 def default_population(name: str, dim: int) -> int:
@@ -93,7 +93,7 @@ class PeerJob(Job[S]):
 
     @property
     def programs(self) -> list[Program]:
-        return [make(self.peer, self.task, len(self.specs)) for make in (begin, go_on)]
+        return [begin(self.peer, self.task, len(self.specs)), self._go_on]
 
     @property
     def work(self) -> float:
@@ -107,20 +107,25 @@ class PeerJob(Job[S]):
     def generations(self) -> int:
         return self.peer.generations(self.evaluations)
 
+    @property
+    def _go_on(self) -> Program:
+        calls = -(-self.generations // STEP)
+        return go_on(self.peer, self.task, len(self.specs), -(-self.generations // calls))
+
     def _work(self, generations: int) -> float:
         return generations * self.peer.population * self.task.num_genes * len(self.specs) * self.weight
 
     def optimize(self, compiled: GetProgram, tick: Tick, lanes: Lanes) -> tuple[np.ndarray, np.ndarray]:
         """Best values `f[R, 1 + G]`, before the first generation and after each, and the best solutions `f[R, d]`."""
-        start, advance = (compiled(make(self.peer, self.task, len(self.specs))) for make in (begin, go_on))
-        states = start(lanes)
-        best = [np.asarray(states.best_fitness)[:, None]]
-        for done in range(0, self.generations, STEP):
-            left = min(STEP, self.generations - done)
-            states, values = advance(np.int32(left), states, lanes)
+        states, program = compiled(self.programs[0])(lanes), self._go_on
+        best, solutions = [np.asarray(states.best_fitness)[:, None]], states.best_solution
+        step = program.fixed[-1]
+        for done in range(0, self.generations, step):
+            left = min(step, self.generations - done)
+            states, solutions, values = compiled(program)(np.int32(left), states, lanes)
             best.append(np.asarray(values)[:, :left])
             tick(self._work(left))
-        return np.concatenate(best, axis=1), np.asarray(states.best_solution)
+        return np.concatenate(best, axis=1), np.asarray(solutions)
 
 
 def begin(peer: Peer, task: Task, lanes: int) -> Program:
@@ -142,15 +147,17 @@ def _begin(peer: Peer, task: Task, lanes: Lanes) -> Any:
     return jax.vmap(one)(lanes.own, lanes.key)
 
 
-def go_on(peer: Peer, task: Task, lanes: int) -> Program:
-    """To `STEP` more generations, or as many as are left `i32[]`: the states after, and the best values so far."""
+def go_on(peer: Peer, task: Task, lanes: int, generations: int = STEP) -> Program:
+    """To the states so many generations later, and what counts if `i32[]` of them do, without branches on a GPU."""
     shapes = shape(dtype=jnp.int32), _states_shape(peer, task, lanes), lanes_shape(task, lanes)
-    return Program(_go_on, (peer, task), shapes, donate=(1,))
+    return Program(_go_on, (peer, task, generations), shapes, donate=(1,))
 
 
 @jax.default_matmul_precision("highest")  # on a GPU products would else have ten bits, too few for a covariance
-def _go_on(peer: Peer, task: Task, left: Array, states: Any, lanes: Lanes) -> tuple[Any, Array]:
-    """The states, and `f[L, STEP]`."""
+def _go_on(
+    peer: Peer, task: Task, generations: int, counting: Array, states: Any, lanes: Lanes
+) -> tuple[Any, Array, Array]:
+    """The states, the best solutions `f[L, d]` after those that count, and the best values `f[L, generations]`."""
     algorithm = _algorithm(peer, task)
 
     def generation(own: Any, key: noise.Key, state: Any) -> Any:
@@ -159,13 +166,12 @@ def _go_on(peer: Peer, task: Task, left: Array, states: Any, lanes: Lanes) -> tu
         values = task.objective(lanes.shared, own)(population)
         return algorithm.tell(tell, population, values, state, algorithm.default_params)[0]
 
-    def step(states: Any, i: Array) -> tuple[Any, Array]:
-        all_lanes = partial(jax.vmap(generation), lanes.own, lanes.key)
-        states = lax.cond(i < left, all_lanes, lambda states: states, states)
-        return states, states.best_fitness
+    def step(carry: tuple[Any, Array], i: Array) -> tuple[tuple[Any, Array], Array]:
+        states = jax.vmap(generation)(lanes.own, lanes.key, carry[0])
+        return (states, jnp.where(i < counting, states.best_solution, carry[1])), states.best_fitness
 
-    states, best = lax.scan(step, states, jnp.arange(STEP))
-    return states, best.T
+    (states, solutions), best = lax.scan(step, (states, states.best_solution), jnp.arange(generations))
+    return states, solutions, best.T
 
 
 @cache

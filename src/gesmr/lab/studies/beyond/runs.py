@@ -83,6 +83,7 @@ PLACES = ((30, False), (30, True), (100, False), (100, True))
 FIRST = ("GESMR", X, DEFAULT, DEFAULT_X)
 SEEDS = range(40)
 CMAES_SEEDS = range(10)  # a run of pycma is a second to ten of a CPU
+LAMR_SEEDS = range(10)  # in 1,000 dimensions, where looking ahead is a hundred times the work
 
 
 def _blocks(profile: str) -> list[Block]:
@@ -105,8 +106,9 @@ def _blocks(profile: str) -> list[Block]:
         Block((CMAES,), [*near, *near_ill], CMAES_SEEDS),
         Block((*FIRST, *PEERS), far_ill, SEEDS),
         Block((*ranked, *PEERS), small, SEEDS),
-        Block((LAMR_NAME, *MIXING), far, SEEDS),
-        Block(FIRST, far_turned, SEEDS),
+        Block((*FIRST, *PAPERS, *PEERS), far_turned, SEEDS),
+        Block(MIXING, far, SEEDS),
+        Block((LAMR_NAME,), far, LAMR_SEEDS),
     ]
 
 
