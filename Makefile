@@ -6,6 +6,7 @@ DEV := $(VENV)/.installed
 LAB := $(VENV)/.lab
 BENCH_VENV := .venv-bench
 BENCH_STAMP := $(BENCH_VENV)/.installed
+PEERS_STAMP := $(BENCH_VENV)/.peers
 DOCS_VENV := .venv-docs
 DOCS_STAMP := $(DOCS_VENV)/.installed
 JOBS ?= 1
@@ -24,7 +25,7 @@ help:
 	@echo "make test-all   the same, with the long statistical tests"
 	@echo "make durations  measure which tests are fast, for make quick"
 	@echo "make reproduction-page  docs/reproduction.md from the numbers in results/"
-	@echo "make bench      speed and memory beside evosax, pycma and nevergrad, into benchmarks/README.md"
+	@echo "make bench      speed and memory beside eight other libraries, into docs/performance.md: half an hour"
 	@echo "make coco       COCO's functions beside pycma, scipy and evosax, into docs/benchmarks.md: over an hour of CPU; JOBS=16"
 	@echo "make coco-budgets  population sizes for small budgets, into docs/budgets.md: half an hour of CPU"
 	@echo "make coco-beyond   recombination, its settings and its peers, into docs: hours of CPU; JOBS=16"
@@ -57,6 +58,11 @@ $(CHOSEN): ;
 $(BENCH_STAMP): pyproject.toml benchmarks/requirements.txt
 	$(call install,$(BENCH_VENV),".[lab]" -r benchmarks/requirements.txt,$@)
 
+# Libraries on PyTorch take gigabytes, and only `make bench` needs them.
+$(PEERS_STAMP): $(BENCH_STAMP) benchmarks/requirements-torch.txt
+	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements-torch.txt
+	@touch $@
+
 $(DOCS_STAMP): pyproject.toml
 	$(call install,$(DOCS_VENV),".[docs]",$@)
 
@@ -86,11 +92,10 @@ reproduce: $(LAB)
 reproduction-page: $(LAB)
 	$(BIN)/python scripts/reproduction_page.py
 
-bench: $(BENCH_STAMP)
-	$(BENCH_VENV)/bin/python benchmarks/against_evosax.py --write benchmarks/README.md; evosax=$$?; \
-	$(BENCH_VENV)/bin/python benchmarks/ask_and_tell.py --write benchmarks/README.md; optimizer=$$?; \
-	$(BENCH_VENV)/bin/python benchmarks/mixed_spaces.py --write benchmarks/README.md; mixed=$$?; \
-	$(BENCH_VENV)/bin/python benchmarks/workers.py --write benchmarks/README.md && exit $$((evosax + optimizer + mixed))
+bench: $(PEERS_STAMP)
+	@missed=0; for script in against_evosax peers large ask_and_tell mixed_spaces workers; do \
+		$(BENCH_VENV)/bin/python benchmarks/$$script.py --write docs/performance.md || missed=1; done; \
+	$(BENCH_VENV)/bin/python benchmarks/memory.py --write docs/performance.md docs/devices.md || missed=1; exit $$missed
 
 coco: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco.py --jobs $(JOBS) --write docs/benchmarks.md

@@ -1,4 +1,8 @@
-"""Speed, compile time, memory and import cost of gesmr's GESMR beside evosax's GESMR_GA. See README.md here."""
+"""Speed, compile time, memory and import cost of gesmr's GESMR beside evosax's GESMR_GA. See docs/performance.md.
+
+python benchmarks/against_evosax.py --write docs/performance.md                          # on the CPU
+JAX_PLATFORMS=cuda python benchmarks/against_evosax.py --write docs/performance.md       # on a GPU: another table
+"""
 
 import argparse
 import math
@@ -10,18 +14,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-os.environ["JAX_PLATFORMS"] = "cpu"  # read when jax is imported
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # read when jax is imported
 
 import jax
 import jax.numpy as jnp
-from common import Line, conditions, has_marks, interleaved, marks, printed, replace_table
+from common import Line, conditions, has_marks, interleaved, marks, on_gpu, printed, replace_table
 from evosax.algorithms import GESMR_GA  # pyright: ignore[reportMissingImports]
 
 import gesmr
 from gesmr.problems.functions import Function, get
 
-MEMBERS, GROUPS, LARGE = 101, 10, 100_000
-TABLE = "table"
+GROUPS, LARGE = 10, 100_000
+MEMBERS = 101
 
 
 class Loop(NamedTuple):
@@ -34,34 +38,44 @@ class Case(NamedTuple):
     seeds: int
     generations: int  # per timed call, which takes roughly 0.05 to 0.5 s
     required: float  # evosax's time / gesmr's
+    members: int = MEMBERS
 
 
 CASES = (
     Case(2, 1, 4000, 2.5),
     Case(100, 1, 1500, 3.0),
     Case(100, 40, 80, 2.0),
-    Case(1_000, 1, 300, 4.0),
-    Case(1_000, 40, 8, 3.5),
-    Case(LARGE, 1, 2, 2.0),
+    Case(1_000, 1, 300, 8.0),
+    Case(1_000, 40, 8, 6.0),
+    Case(LARGE, 1, 2, 4.5),
+)
+GPU_CASES = (
+    Case(2, 1, 4000, 2.0),
+    Case(100, 1, 4000, 2.0),
+    Case(100, 40, 4000, 3.0),
+    Case(1_000, 40, 1000, 4.0),
+    Case(LARGE, 1, 500, 4.0),
+    Case(1_000_000, 1, 100, 5.5),
+    Case(1_000_000, 1, 10, 5.5, members=1001),
 )
 
 
-def gesmr_loop(objective: Function, generations: int, **options: Any) -> Loop:
-    ga = gesmr.GA(gesmr.GESMR(GROUPS), MEMBERS - 1)
+def gesmr_loop(objective: Function, generations: int, members: int = MEMBERS, **options: Any) -> Loop:
+    ga = gesmr.GA(gesmr.GESMR(GROUPS), members - 1)
 
     def init(key: jax.Array) -> gesmr.State:
-        population = objective.init(key, MEMBERS)
+        population = objective.init(key, members)
         return ga.init(key, population, objective(population))
 
     return Loop(init, lambda state: gesmr.evolve(ga, objective, state, generations, **options))
 
 
-def evosax_loop(objective: Function, generations: int) -> Loop:
-    ga = GESMR_GA(population_size=MEMBERS, solution=jnp.zeros(objective.num_genes), num_groups=GROUPS)
+def evosax_loop(objective: Function, generations: int, members: int = MEMBERS) -> Loop:
+    ga = GESMR_GA(population_size=members, solution=jnp.zeros(objective.num_genes), num_groups=GROUPS)
     params = ga.default_params
 
     def init(key: jax.Array) -> Any:
-        population = objective.init(key, MEMBERS)
+        population = objective.init(key, members)
         return ga.init(key, population, objective(population), params), key
 
     def generation(carry: Any, _) -> tuple[Any, Any]:
@@ -83,7 +97,7 @@ def seconds(function: Callable, *args: Any) -> float:
 
 def time_per_generation(name: str, case: Case, repeats: int) -> Line:
     def timer(make_loop: Callable[..., Loop]) -> Callable[[], float]:
-        loop, key = make_loop(get(name, case.dim), case.generations), jax.random.key(0)
+        loop, key = make_loop(get(name, case.dim), case.generations, case.members), jax.random.key(0)
         if case.seeds > 1:
             loop, key = Loop(jax.vmap(loop.init), jax.vmap(loop.run)), jax.random.split(key, case.seeds)
         state = jax.jit(loop.init)(key)
@@ -93,9 +107,27 @@ def time_per_generation(name: str, case: Case, repeats: int) -> Line:
 
     theirs, ours, median = interleaved(timer(evosax_loop), timer(gesmr_loop), repeats)
     runs = "one run" if case.seeds == 1 else f"{case.seeds} seeds"
-    what = f"Time per generation, {name}, d = {case.dim:,}, {runs}: evosax / gesmr"
+    children = "" if case.members == MEMBERS else f", {case.members - 1:,} children"
+    what = f"Time per generation, {name}, d = {case.dim:,}, {runs}{children}: evosax / gesmr"
     times = (f"{1e6 * ours:,.1f} µs", f"{1e6 * theirs:,.1f} µs")
     return Line(what, *times, theirs / ours, median, at_least=case.required)
+
+
+def share_of_copying(name: str, dim: int, generations: int, repeats: int) -> Line:
+    """How close a whole generation comes to reading and writing every gene once."""
+    loop = gesmr_loop(get(name, dim), generations)
+    state = jax.jit(loop.init)(jax.random.key(0))
+    run = jax.jit(loop.run)
+    copies = jax.jit(lambda population: jax.lax.fori_loop(0, generations, lambda _, x: x + 1, population))
+
+    def timer(function: Callable, arg: Any) -> Callable[[], float]:
+        seconds(function, arg)  # compiles
+        return lambda: seconds(function, arg) / generations
+
+    copying, ours, median = interleaved(timer(copies, state.population), timer(run, state), repeats)
+    rates = [f"{state.population.size / 1e9 / time:,.3g} G/s" for time in (ours, copying)]
+    what = f"Genes per second, {name}, d = {dim:,}, one run: gesmr / reading and writing them"
+    return Line(what, *rates, copying / ours, median)
 
 
 def compile_time(name: str, repeats: int) -> Line:
@@ -140,13 +172,20 @@ def import_cost(repeats: int) -> Line:
 
 
 def measure(quick: bool, repeats: int) -> Iterator[Line]:
+    cases, dim = (GPU_CASES, 1_000_000) if on_gpu() else (CASES, LARGE)
     for name in ("sphere",) if quick else ("sphere", "rastrigin"):
-        for case in CASES[:2] if quick else CASES:
+        for case in cases[:2] if quick else cases:
             yield time_per_generation(name, case, repeats)
+        if not quick:
+            yield share_of_copying(name, dim, cases[-1].generations, repeats)
         yield compile_time(name, 2 if quick else 3)
         yield peak_memory(name, donate=True, batch_size=16, at_most=2.5)
         yield peak_memory(name, donate=False, batch_size=None, at_most=math.inf)
     yield import_cost(3 if quick else 7)
+
+
+def table() -> str:
+    return "evosax, GPU" if on_gpu() else "evosax"
 
 
 def arguments() -> argparse.Namespace:
@@ -161,8 +200,8 @@ def arguments() -> argparse.Namespace:
         parser.error(f"--repeats must be at least 1, got {args.repeats}")
     if args.write and args.quick:
         parser.error("--write needs a full run, without --quick")
-    if args.write and not has_marks(args.write, TABLE):
-        parser.error(f"--write needs a file with {' and '.join(marks(TABLE))}, got {args.write}")
+    if args.write and not has_marks(args.write, table()):
+        parser.error(f"--write needs a file with {' and '.join(marks(table()))}, got {args.write}")
     return args
 
 
@@ -171,9 +210,9 @@ def main() -> int:
     jax.config.update("jax_enable_compilation_cache", False)
     columns = ("", "gesmr", "evosax", "measured", "median", "required", "")
     closing = conditions(("evosax", "jax", "jaxlib"), f"{args.repeats} timed calls of each loop")
-    table, all_met = printed(columns, measure(args.quick, args.repeats), closing)
+    made, all_met = printed(columns, measure(args.quick, args.repeats), closing)
     if args.write:
-        replace_table(args.write, TABLE, table)
+        replace_table(args.write, table(), made)
     return 0 if all_met else 1
 
 

@@ -1,6 +1,6 @@
 """What the optimiser itself costs: ask and tell beside pycma and nevergrad, checkpoints, memory, the first call.
 
-See README.md here.
+See docs/performance.md.
 """
 
 import argparse

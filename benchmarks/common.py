@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
+
 import gesmr
 
 
@@ -48,14 +50,19 @@ def interleaved(first: Callable[[], float], second: Callable[[], float], repeats
     return best_first, best_second, statistics.median(a / b for a, b in pairs)
 
 
+def on_gpu() -> bool:
+    return jax.default_backend() == "gpu"
+
+
 def conditions(packages: Sequence[str], how_often: str) -> str:
     cpuinfo = Path("/proc/cpuinfo")
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     cpus = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     cpu = cpus[0] if cpus else platform.processor() or platform.machine()
+    machine = jax.devices()[0].device_kind if on_gpu() else f"{cpu}, {os.cpu_count()} cores"
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
     software = f"gesmr {gesmr.__version__}, {versions}, Python {platform.python_version()}"
-    return f"{software}; {cpu}, {os.cpu_count()} cores; {datetime.date.today()}; {how_often}."
+    return f"{software}; {machine}; {datetime.date.today()}; {how_often}."
 
 
 def printed(

@@ -1,6 +1,6 @@
 """What a population of N × d costs in memory: measured in small, and the table of what that means in large.
 
-    python benchmarks/memory.py --write benchmarks/README.md docs/devices.md
+    python benchmarks/memory.py --write docs/performance.md docs/devices.md
 
 Every line is the peak resident memory of a process of its own that runs `gesmr.minimize`, beyond that of a small run in
 the same process, in populations: N + 1 members of d numbers, of 4 bytes each or of 2. On a CPU that looks like several

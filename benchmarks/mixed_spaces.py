@@ -1,6 +1,6 @@
 """What a generation costs in a mixed space beside one of as many variables with bounds.
 
-python benchmarks/mixed_spaces.py --write benchmarks/README.md     # a minute
+python benchmarks/mixed_spaces.py --write docs/performance.md     # a minute
 """
 
 import argparse

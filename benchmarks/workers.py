@@ -1,6 +1,6 @@
 """What workers gain and cost: processes and Ray actors beside one process, and beside two without any scheduling.
 
-See README.md here. Without --write it is a short run.
+See docs/performance.md. Without --write it is a short run.
 """
 
 import argparse
