@@ -79,7 +79,7 @@ def measure(sizes: Sizes) -> Iterator[Line]:
             yield Line(what, f"{1e3 * spent:,.4g} ms", rate, memory, at_most=most)
         large = np.log([point for point in found if point[0] >= sizes.cheap])
         if name and len(large) > 1:
-            slope = np.polyfit(*large.T, 1)[0]
+            slope = np.polyfit(large[:, 0], large[:, 1], 1)[0]
             what = f"log-log slope of the time over {name}, from {sizes.cheap:.0e} genes on"
             yield Line(what, "", "", slope, at_least=0.9, at_most=1.1)
 

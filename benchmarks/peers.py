@@ -144,7 +144,7 @@ def measure(quick: bool, repeats: int) -> Iterator[Line]:
         ours = timer(of_loop(gesmr_loop, OURS)(dim), OURS, 1)
         for name, make, generations, calls in PEERS:
             their_time, our_time, median = interleaved(timer(make(dim), generations, calls), ours, repeats)
-            times = [f"{1e6 * seconds:,.0f} µs" for seconds in (our_time, their_time)]
+            times = (f"{1e6 * our_time:,.0f} µs", f"{1e6 * their_time:,.0f} µs")
             yield Line(f"d = {dim:,}: {name}", *times, their_time / our_time, median, at_least=1.0)
 
 
