@@ -178,7 +178,8 @@ def measure(quick: bool, repeats: int) -> Iterator[Line]:
             yield time_per_generation(name, case, repeats)
         if not quick:
             yield share_of_copying(name, dim, cases[-1].generations, repeats)
-        yield compile_time(name, 2 if quick else 3)
+        if name == "sphere":
+            yield compile_time(name, 2 if quick else 3)
         yield peak_memory(name, donate=True, batch_size=16, at_most=2.5)
         yield peak_memory(name, donate=False, batch_size=None, at_most=math.inf)
     yield import_cost(3 if quick else 7)
