@@ -15,6 +15,7 @@ from gesmr.lab.show.report.page import duration
 from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection
 from gesmr.lab.studies.functions.chapter import chapter, thinned
+from gesmr.lab.studies.functions.figures import ranks
 from gesmr.lab.studies.functions.results import Row
 from gesmr.lab.studies.functions.runs import FunctionsStudy, Run, summary
 from gesmr.lab.studies.functions.show import VIEW
@@ -204,6 +205,32 @@ def test_methods_are_toggled_in_both_plots(browser):
     assert visible("GESMR band") == [False, False]
 
 
+def test_ranks_come_first_by_function_and_by_row(browser, results):
+    assert browser.execute_script("return document.querySelector('main section[id]').id") == "ranks"
+    lines = 'return [...document.querySelectorAll(".ranks")[0].querySelectorAll("table")].map((table) => ['
+    lines += '[...table.querySelectorAll("thead th")].map((cell) => cell.textContent.trim()),'
+    lines += "...[...table.tBodies[0].rows].filter((row) => row.getClientRects().length).map("
+    lines += "(row) => [...row.cells].map((cell) => cell.textContent.trim()))])"
+    for table, (methods, *shown) in zip(("final", "mean", "rate_error"), browser.execute_script(lines), strict=True):
+        functions = [name for name in FUNCTIONS if not (table == "rate_error" and name == "linear")]
+        rank = ranks(results, table)[:, [results.ranked.index(method) for method in methods]]
+        assert methods == sorted(methods, key=lambda m: np.nanmean(ranks(results, table)[:, results.ranked.index(m)]))
+        assert shown[0] == ["All", *(f"{value:.1f}" for value in np.nanmean(rank, axis=0))]
+        assert [line[0] for line in shown[1:]] == [name.capitalize() for name in functions]
+        of_sphere = [i for i, row in enumerate(results.rows) if row.function == "sphere"]
+        assert shown[1 + functions.index("sphere")][1:] == [f"{v:.1f}" for v in np.nanmean(rank[of_sphere], axis=0)]
+    _click(browser, "#every-rank")
+    methods, *shown = browser.execute_script(lines)[0]
+    column = 1 + methods.index("FMR")
+    assert len(shown) == 1 + len(FUNCTIONS) + len(results.rows)
+    assert [line[column] for line in shown if line[0] == "2-D, std 1"] == ["3", "–", "3"]  # ackley, sphere, linear
+
+
+def test_a_rank_leads_to_its_table(browser):
+    _click(browser, '.ranks caption a[href="#tab-table2"]')
+    assert _find(browser, "#tab-table2").get_attribute("aria-selected") == "true"
+
+
 def _column(browser, method):
     """Row and value of the cells of a column of Table 1, from top to bottom."""
     script = """const table = document.querySelector('.panel[data-table="table1"] table');
@@ -311,9 +338,9 @@ def test_a_phone_never_scrolls_sideways(browser):
     assert left[0] == left[1]
 
 
-def test_claims_come_first_with_their_verdicts_in_words(browser):
+def test_claims_come_before_tables_with_their_verdicts_in_words(browser):
     sections = [s.get_attribute("id") for s in browser.find_elements("css selector", "main > section[id]")]
-    assert sections == ["claims", "tables", "curves", "provenance"]
+    assert sections == ["ranks", "claims", "tables", "curves", "provenance"]
     claims = browser.find_elements("css selector", ".claim")
     assert [claim.get_attribute("data-claim") for claim in claims] == ["1", "2", "3", "4", "5", "6", "7", "14", "18"]
     for claim in claims:

@@ -201,8 +201,8 @@ def by_hand() -> Results:
 
 def test_ranks_by_hand():
     data = by_hand()
-    np.testing.assert_array_equal(ranks(data, data.final), [[3, 1.5, 1.5], [2, NAN, 1]])
-    np.testing.assert_array_equal(ranks(data, data.mean), [[1, 2.5, 2.5], [1, NAN, 2]])
+    np.testing.assert_array_equal(ranks(data, "final"), [[3, 1.5, 1.5], [2, NAN, 1]])
+    np.testing.assert_array_equal(ranks(data, "mean"), [[1, 2.5, 2.5], [1, NAN, 2]])
 
 
 def test_overview_by_hand(tmp_path):

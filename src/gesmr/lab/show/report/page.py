@@ -57,6 +57,7 @@ class Chapter:
     provenance: Sequence[Mapping[str, Any]]  # of every stored job
     runs: int
     commands: Sequence[str]  # that make the results
+    opening: Sequence[Section] = ()  # what the page shows first, before the claims
 
 
 def write(directory: Path | str, chapters: Mapping[str, Callable[[Path], Chapter]]) -> Path:
@@ -85,6 +86,7 @@ def render(chapters: Sequence[Chapter], directory: Path) -> str:
     """The whole page. Everything it needs is in it."""
     from plotly.offline import get_plotlyjs  # noqa: PLC0415 - slow to import, and only the page needs it
 
+    opening = [section for chapter in chapters for section in chapter.opening]
     sections = [section for chapter in chapters for section in chapter.sections]
     names = dict.fromkeys(["show/report/report.js", *(section.script for section in sections if section.script)])
     scripts = [Markup(get_plotlyjs()), *(_asset(name) for name in names)]
@@ -96,6 +98,7 @@ def render(chapters: Sequence[Chapter], directory: Path) -> str:
             claims=_claims(chapters),
             tally=_tally(chapters),
             marks=_MARKS,
+            opening=opening,
             sections=sections,
             machines=_machines(chapters),
             total_seconds=sum(_seconds(record) for chapter in chapters for record in chapter.provenance),

@@ -64,6 +64,9 @@
       next.click();
     });
   }
+  for (const link of all('a[href^="#tab-"]')) {
+    link.addEventListener("click", () => document.querySelector(link.hash)?.click());
+  }
   for (const radio of all(".variant input")) {
     radio.addEventListener("change", () => {
       for (const other of all(".variant input")) other.checked = other.value === radio.value;
@@ -132,6 +135,14 @@
       });
     }
   }
+
+  // Ranks: by function, until every row is asked for
+  const every = document.getElementById("every-rank");
+  const showRanks = () => {
+    for (const line of all(".ranks tr.row")) line.hidden = !every.checked;
+  };
+  every?.addEventListener("change", showRanks);
+  if (every) showRanks();
 
   showPanels();
 })();

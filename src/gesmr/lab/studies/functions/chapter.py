@@ -16,6 +16,7 @@ from ...show.figures import in_order, look
 from ...show.report import Chapter, Outcome, Section, shell
 from .. import Selection
 from .claims import RULES
+from .figures import RANKED, ranks
 from .results import PRINTED, Curves, Results, Row, Variant, load_variants
 from .runs import FunctionsStudy, Run
 from .tables import Estimates, estimates, number
@@ -45,6 +46,7 @@ def chapter(directory: Path) -> Chapter:
             for rule in RULES
         ],
         caution=_caution(results),
+        opening=[_ranks(results)] if all(found.ranked for found in results.values()) else [],
         sections=[_tables(results), _curves(results)],
         provenance=[job.provenance for job in jobs],
         runs=sum(len(curves.elite) for found in results.values() for curves in found.histories.values()),
@@ -106,6 +108,46 @@ def _command(results: Results, directory: Path) -> str:
         words.append(f"--seeds {f'{first}-{last}' if first else last + 1}")
     words += ["--shifted"] * results.variant.shifted + ["--as-text"] * (results.variant.reading is Reading.TEXT)
     return " ".join([*words, f"--out {shell(directory)}"])
+
+
+def _ranks(results: _ByVariant) -> Section:
+    context = {
+        "variants": [
+            {"name": variant.name, "label": variant.label, "tables": [_rank_table(found, *of) for of in RANKED.items()]}
+            for variant, found in results.items()
+        ]
+    }
+    return Section("ranks", "Who wins where", "studies/functions/functions_ranks.html.j2", context)
+
+
+def _rank_table(results: Results, of: str, title: str) -> dict[str, Any]:
+    """Mean ranks over all rows, over those of a function, and the ranks in every row."""
+    rank = ranks(results, of)
+    order = np.argsort(stats.mean(rank.T), kind="stable")
+    rank, rows = rank[:, order], results.rows
+    functions = list(dict.fromkeys(row.function for row in rows))
+    lines = [("all", "All", stats.mean(rank.T))]
+    for function in functions:
+        mine = [i for i, row in enumerate(rows) if row.function == function]
+        lines.append(("function", function.capitalize(), stats.mean(rank[mine].T)))
+        lines += [("row", f"{rows[i].dim}-D, std {rows[i].std:g}", rank[i]) for i in mine]
+    return {
+        "name": title.partition(":")[0].lower().replace(" ", ""),
+        "title": title,
+        "methods": [results.ranked[i] for i in order],
+        "lines": [
+            {"kind": kind, "label": label, "cells": [_rank_cell(value, line, kind == "row") for value in line]}
+            for kind, label, line in lines
+            if np.isfinite(line).any()
+        ],
+    }
+
+
+def _rank_cell(value: float, line: np.ndarray, whole: bool) -> dict[str, Any]:
+    if np.isnan(value):
+        return {"text": "–", "good": 0, "first": False}
+    good = 1 - (value - 1) / max(len(line) - 1, 1)
+    return {"text": f"{value:g}" if whole else f"{value:.1f}", "good": f"{good:.2f}", "first": value == np.nanmin(line)}
 
 
 def _tables(results: _ByVariant) -> Section:

@@ -33,7 +33,7 @@ from .results import Results, Row
 DEFAULT_ROWS = tuple(Row(function, 100, 10.0) for function in ("ackley", "griewank", "rastrigin", "rosenbrock"))
 MOST_ROWS = 6  # in one figure of curves
 
-_TABLES = {
+RANKED = {
     "final": "Table 1: final elite value",
     "mean": "Table 2: mean elite value",
     "rate_error": "Table 3: error of log rate",
@@ -98,8 +98,8 @@ def overview(results: Results) -> Figure:
     groups = groupby(results.rows, key=lambda row: row.function)
     lines = ["Mean rank", *(line for function, rows in groups for line in (function.capitalize(), *rows))]
     figure = Figure(figsize=(PAGE_WIDTH, min(1.2 + 0.155 * len(lines), PAGE_HEIGHT)), layout="constrained")
-    panels = figure.subplots(1, len(_TABLES), sharey=True)
-    for axes, table in zip(panels, _TABLES, strict=True):
+    panels = figure.subplots(1, len(RANKED), sharey=True)
+    for axes, table in zip(panels, RANKED, strict=True):
         _draw_ranks(axes, results, table, lines)
     _label_lines(panels[0], lines)
     return settled(figure)
@@ -111,9 +111,9 @@ def default_rows(results: Results) -> tuple[Row, ...]:
     return present or tuple(row for row in results.rows if (row.dim, row.std) == hardest)
 
 
-def ranks(results: Results, table: np.ndarray) -> np.ndarray:
+def ranks(results: Results, table: str) -> np.ndarray:
     """Ranks `f[R, ranked methods]` of the means over seeds, 1 for the lowest. Equal ones share; NaN if no run."""
-    means = stats.mean(table[:, results.columns(results.ranked)])
+    means = stats.mean(getattr(results, table)[:, results.columns(results.ranked)])
     return rankdata(means, axis=-1, nan_policy="omit")
 
 
@@ -147,7 +147,7 @@ def _choose_scale(axes: Axes, lines: np.ndarray) -> None:
 
 def _draw_ranks(axes: Axes, results: Results, table: str, lines: Sequence[Row | str]) -> None:
     """One panel: a heat map with a line for each row, its head being the methods' mean ranks."""
-    rank = ranks(results, getattr(results, table))
+    rank = ranks(results, table)
     mean = stats.mean(rank.T)
     order = np.argsort(mean, kind="stable")  # NaN last
     methods = [results.ranked[i] for i in order]
@@ -166,7 +166,7 @@ def _draw_ranks(axes: Axes, results: Results, table: str, lines: Sequence[Row | 
             _write_cell(axes, column, place, f"{value:g}", colour=colour, bold=value == 1)
     for column, value in enumerate(mean[order]):
         _write_cell(axes, column, 0, f"{value:.1f}", colour="black", bold=True)
-    axes.set_title(_TABLES[table], fontweight="bold")
+    axes.set_title(RANKED[table], fontweight="bold")
     axes.xaxis.tick_top()
     axes.set_xticks(np.arange(len(methods)) + 0.5, methods, rotation=90)
     for text in axes.get_xticklabels():
