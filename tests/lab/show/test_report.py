@@ -1,5 +1,6 @@
 """The report, in a browser: what it shows, what can be done with it, and that it asks for nothing outside itself."""
 
+import base64
 import re
 import shutil
 from html.parser import HTMLParser
@@ -14,7 +15,7 @@ from gesmr.lab.show import report
 from gesmr.lab.show.report.page import duration
 from gesmr.lab.show.view import Options
 from gesmr.lab.studies import Selection
-from gesmr.lab.studies.functions.chapter import chapter, thinned
+from gesmr.lab.studies.functions.chapter import chapter, thinned, three_digits
 from gesmr.lab.studies.functions.figures import ranks
 from gesmr.lab.studies.functions.results import Row
 from gesmr.lab.studies.functions.runs import FunctionsStudy, Run, summary
@@ -40,12 +41,13 @@ FLAGS = (
 
 
 def _histories(specs):
-    """Made up: every method falls at its own speed, `linear` below zero; the rate falls too."""
+    """Made up: every method falls at its own speed, but SAMR and GESMR on `linear`, below zero; the rate falls too."""
     t = np.arange(specs[0].generations)
     elites, log_rates = [], []
     for spec in specs:
         spread = 1e-4 if spec.std == 1 else 0.1  # so that some differences are significant
-        speed = (1 + METHODS.index(spec.method)) * (1 + spread * spec.seed + 0.3 * spec.shifted) / spec.generations
+        fast = METHODS.index("SAMR" if (spec.function, spec.method) == ("linear", "GESMR") else spec.method)
+        speed = (1 + fast) * (1 + spread * spec.seed + 0.3 * spec.shifted) / spec.generations
         falling = spec.std * spec.dim * np.exp(-speed * t)
         elites.append(falling - 2 * spec.std * spec.dim if spec.function == "linear" else falling)
         log_rates.append(-speed * t - 0.2 * spec.seed)
@@ -118,6 +120,10 @@ def browser(chromium, page):
     assert {url for url in requests if not url.startswith(("data:", "blob:"))} <= {page.as_uri()}
     entries = "return performance.getEntriesByType('resource').map((entry) => entry.name)"
     assert [url for url in chromium.execute_script(entries) if not url.startswith(("data:", "blob:"))] == []
+
+
+def _wait(browser, seconds):
+    return pytest.importorskip("selenium.webdriver.support.ui").WebDriverWait(browser, seconds)
 
 
 def _find(browser, selector):
@@ -261,19 +267,69 @@ def test_tables_sort_by_value_with_what_is_missing_last(browser, results, method
         assert browser.find_element("xpath", heading).get_attribute("aria-sort") == direction
         shown = _column(browser, method)
         assert [name for name, _ in shown] == [names[row] for row in order]
-        assert [text.split("\n")[0].rstrip("*") for _, text in shown] == [number(means[row]) for row in order]
+        assert [text.split("\n")[0].rstrip("*") for _, text in shown] == [three_digits(means[row]) for row in order]
 
 
-def test_tables_mark_the_best(browser, results):
-    for table in estimates(results):
-        selector = f'.panel[data-table="{table.name}"][data-variant="centred"]'
-        script = """const marked = (cell) => [cell.cellIndex - 3, cell.querySelector('sup')?.textContent === '*'];
-                    const rows = [...document.querySelectorAll(arguments[0] + ' tbody tr')];
-                    return rows.map((row) => [...row.querySelectorAll('.best')].map(marked))"""
-        marks = zip(table.best, table.significant, strict=True)
-        best = [[] if method is None else [[table.methods.index(method), starred]] for method, starred in marks]
+def _bold(browser, table):
+    """The methods in bold of every row, and whether each has a star."""
+    script = """const table = document.querySelector(arguments[0]);
+                const names = [...table.tHead.rows[0].cells].map((cell) => cell.innerText.trim());
+                const bold = (cell) => Number(getComputedStyle(cell.querySelector('.mean')).fontWeight) > 600;
+                return [...table.tBodies[0].rows].map((row) => Object.fromEntries(
+                  [...row.querySelectorAll('td[data-error]')].filter(bold).map(
+                    (cell) => [names[cell.cellIndex], cell.querySelector('sup')?.textContent === '*'])))"""
+    return browser.execute_script(script, f'.panel[data-table="{table}"][data-variant="centred"] table')
+
+
+def test_tables_mark_the_best_and_what_shows_the_same_digits(browser, results):
+    def expected(table, shown):
+        rows = []
+        for i, best in enumerate(table.best):
+            texts = {method: shown(table.cell(i, method)) for method in table.ranked}
+            equal = [method for method in table.ranked if best and texts[method] == texts[best]]
+            rows.append({method: method == best and table.significant[i] for method in equal})
+        return rows
+
+    tables = estimates(results)
+    for table in tables:
         assert set(table.significant) == {False, True} or table.name != "table1"
-        assert browser.execute_script(script, selector) == best
+        assert _bold(browser, table.name) == expected(table, three_digits)
+    _click(browser, '[name="digits"][value="printed"]')
+    for table in tables:
+        assert _bold(browser, table.name) == expected(table, number)
+    assert max(map(len, expected(tables[0], three_digits))) > 1  # on Linear two are equal
+    cell = '.panel[data-table="table1"] tr[data-function="ackley"][data-d="2"][data-std="1"] td.ours .mean'
+    assert _find(browser, cell).text == number(tables[0].cell(0, "GESMR"))
+    _click(browser, '[name="digits"][value="three"]')
+    assert _find(browser, cell).text == three_digits(tables[0].cell(0, "GESMR"))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1.23456e-12, "1.23e-12"), (0.00999999, "0.0100"), (0.0123, "0.0123"), (9.999, "10.0"),
+     (-1.5, "-1.50"), (999.6, "1000"), (1234.5, "1234"), (12345.0, "1.23e4"), (np.nan, "–")],
+)  # fmt: skip
+def test_three_digits(value, text):
+    assert three_digits(value) == text
+
+
+def test_a_table_is_downloaded_as_csv(browser, results):
+    link = _find(browser, '.panel[data-table="table1"][data-variant="centred"] a[download]')
+    assert link.get_attribute("download") == "table1-centred.csv"
+    lines = base64.b64decode(link.get_attribute("href").partition("base64,")[2]).decode().splitlines()
+    assert lines[0].startswith("function,dim,std,OFMR,LAMR-100,FMR,SAMR,GESMR,best,significant,OFMR_se")
+    table = estimates(results)[0]
+    first = dict(zip(lines[0].split(","), lines[1].split(","), strict=True))
+    assert float(first["GESMR"]) == pytest.approx(table.cell(0, "GESMR"), rel=1e-5)
+    assert len(lines) == 1 + len(table.rows)
+
+
+def test_no_table_is_cut_and_its_headings_stay_in_sight(browser):
+    cut = "return [...document.querySelectorAll('.scroll')].filter((box) => box.scrollHeight > box.clientHeight).length"
+    assert browser.execute_script(cut) == 0
+    last = '.panel[data-table="table1"] tbody tr:last-child'
+    browser.execute_script("arguments[0].scrollIntoView({block: 'start'})", _find(browser, last))
+    _wait(browser, 5).until(lambda _: "translate" in (_find(browser, ".panel thead").get_attribute("style") or ""))
 
 
 def test_tables_are_chosen_and_filtered(browser):
@@ -336,6 +392,20 @@ def test_a_phone_never_scrolls_sideways(browser):
     assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     left = [browser.find_element("id", plot).rect["x"] for plot in ("plot-value", "plot-rate")]
     assert left[0] == left[1]
+
+
+def test_a_phone_shows_gesmr_beside_the_name_and_that_more_follows(browser):
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.refresh()
+    panel = '.panel[data-table="table1"][data-variant="centred"]'
+    sides = "const at = document.querySelector(arguments[0]).getBoundingClientRect(); return [at.left, at.right]"
+    name, gesmr = (browser.execute_script(sides, f"{panel} tbody tr {cell}") for cell in (".k3", "td.ours"))
+    assert gesmr[0] == pytest.approx(name[1], abs=1)
+    assert gesmr[1] < 390
+    assert _find(browser, f"{panel} .cue").is_displayed()
+    browser.execute_script(f"document.querySelector('{panel} .scroll').scrollLeft = 9999")
+    _wait(browser, 5).until(lambda _: not _find(browser, f"{panel} .cue").is_displayed())
 
 
 def test_claims_come_before_tables_with_their_verdicts_in_words(browser):

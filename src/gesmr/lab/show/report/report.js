@@ -49,6 +49,7 @@
       tab.tabIndex = chosen ? 0 : -1;
     }
     countRows();
+    document.dispatchEvent(new CustomEvent("gesmr:panels"));
   };
   for (const [i, tab] of tabs.entries()) {
     tab.addEventListener("click", () => {
@@ -91,23 +92,18 @@
   };
   for (const select of filters) select.addEventListener("change", filterRows);
 
-  // Digits: the paper's one decimal, or three significant digits
-  const precise = (text) => {
-    if (text === "") return "–";
-    const value = Number(text);
-    const size = Math.abs(value);
-    if (value === 0) return "0";
-    if (size < 0.01 || size >= 1e4) return value.toExponential(2).replace("e+", "e");
-    return size < 1e3 ? value.toPrecision(3) : value.toFixed(0);
-  };
-  document.getElementById("digits")?.addEventListener("change", (event) => {
-    for (const cell of all(".results td[data-error]")) {
-      const [mean, error] = [cell.querySelector(".mean"), cell.querySelector("small")];
-      cell.paper ??= [mean.textContent, error.textContent];
-      const more = [precise(cell.dataset.value), cell.dataset.error === "" ? "" : `±${precise(cell.dataset.error)}`];
-      [mean.textContent, error.textContent] = event.target.checked ? more : cell.paper;
-    }
-  });
+  // Digits: three significant ones, or the paper's one decimal
+  for (const radio of all('[name="digits"]')) {
+    radio.addEventListener("change", () => {
+      for (const table of all(".results")) table.classList.toggle("printed", radio.value === "printed");
+      for (const cell of all(".results td[data-printed]")) {
+        const parts = [cell.querySelector(".mean"), cell.querySelector("small")];
+        cell.three ??= parts.map((part) => part.textContent);
+        const texts = radio.value === "printed" ? cell.dataset.printed.split("|") : cell.three;
+        for (const [i, part] of parts.entries()) part.textContent = texts[i];
+      }
+    });
+  }
 
   // Sorting: ascending, descending, the paper's order; what is missing comes last
   const order = (table, column, direction) => {
@@ -143,6 +139,26 @@
   };
   every?.addEventListener("change", showRanks);
   if (every) showRanks();
+
+  // Wide tables: a cue while there is more to the right, and headings that stay in sight
+  const bar = document.querySelector(".top");
+  const follow = (box) => {
+    const more = box.scrollWidth - box.clientWidth - box.scrollLeft > 2;
+    box.classList.toggle("more", more);
+    box.previousElementSibling?.querySelector(".cue")?.classList.toggle("shown", more);
+    const [table, head] = [box.querySelector("table"), box.querySelector("thead")];
+    const { top, height } = table.getBoundingClientRect();
+    const down = Math.min(Math.max(bar.offsetHeight - top, 0), Math.max(height - 2 * head.offsetHeight, 0));
+    head.style.transform = down ? `translateY(${down}px)` : "";
+  };
+  const boxes = all(".scroll").filter((box) => box.querySelector("thead"));
+  const followAll = () => {
+    for (const box of boxes) if (box.offsetParent) follow(box);
+  };
+  for (const box of boxes) box.addEventListener("scroll", () => follow(box), { passive: true });
+  addEventListener("scroll", followAll, { passive: true });
+  addEventListener("resize", followAll);
+  document.addEventListener("gesmr:panels", followAll);
 
   showPanels();
 })();

@@ -19,7 +19,7 @@ from .claims import RULES
 from .figures import RANKED, ranks
 from .results import PRINTED, Curves, Results, Row, Variant, load_variants
 from .runs import FunctionsStudy, Run
-from .tables import Estimates, estimates, number
+from .tables import Estimates, as_table, estimates, number
 
 TITLE = "Six test functions"
 POINTS = 120  # of a curve, about
@@ -168,35 +168,52 @@ def _tables(results: _ByVariant) -> Section:
 
 
 def _table(table: Estimates) -> dict[str, Any]:
+    """GESMR beside the rows' names, where a phone shows it, and the oracles last."""
     heading, _, title = table.title.partition(": ")
+    methods = sorted(table.methods, key=lambda method: (method in ORACLES, method != "GESMR"))
     return {
         "name": table.name,
         "heading": heading,
         "title": title or table.title,
-        "methods": [{"name": method, "oracle": method in ORACLES} for method in table.methods],
-        "rows": [
-            {"row": row, "cells": [_cell(table, i, j) for j in range(len(table.methods))]}
-            for i, row in enumerate(table.rows)
-        ],
+        "csv": as_table(table).csv(),
+        "methods": [{"name": method, "oracle": method in ORACLES} for method in methods],
+        "rows": [{"row": row, "cells": [_cell(table, i, m) for m in methods]} for i, row in enumerate(table.rows)],
     }
 
 
-def _cell(table: Estimates, i: int, j: int) -> dict[str, Any]:
+def _cell(table: Estimates, i: int, method: str) -> dict[str, Any]:
+    j = table.methods.index(method)
     value, error, median = (float(part[i, j]) for part in (table.mean, table.standard_error, table.median))
-    best = table.methods[j] == table.best[i]
     seeds = int((~np.isnan(table.values[i, j])).sum())
     known = "" if np.isnan(error) else f", standard error {error:.3g}"
+    best = table.best[i]
+    lowest = np.nan if best is None else table.cell(i, best)
+    competes = best is not None and method not in ORACLES
     return {
         "value": "" if np.isnan(value) else f"{value:.9g}",
         "error": "" if np.isnan(error) else f"{error:.4g}",
-        "text": number(value),
-        "error_text": "" if np.isnan(error) else f"±{number(error)}",
+        "text": three_digits(value),
+        "error_text": "" if np.isnan(error) else f"±{three_digits(error)}",
+        "printed": number(value),
+        "error_printed": "" if np.isnan(error) else f"±{number(error)}",
         "hint": f"mean {value:.4g}{known}, median {median:.4g}, {seeds} seeds" if seeds else "no run",
-        "best": best,
-        "star": best and table.significant[i],
-        "oracle": table.methods[j] in ORACLES,
-        "method": table.methods[j],
+        "best": competes and three_digits(value) == three_digits(lowest),
+        "best_printed": competes and number(value) == number(lowest),
+        "star": method == best and table.significant[i],
+        "oracle": method in ORACLES,
+        "method": method,
     }
+
+
+def three_digits(value: float) -> str:
+    """Of a number, so that values as small as 1e-12 differ on the page if they do."""
+    if np.isnan(value):
+        return "–"
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    power = int(exponent)
+    return f"{mantissa}e{power}" if not -3 < power < 4 else f"{value:.{max(2 - power, 0)}f}"
 
 
 def _curves(results: _ByVariant) -> Section:
