@@ -7,13 +7,16 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from gesmr.lab.errors import LabError
 from gesmr.lab.run.batch import Histories
 from gesmr.lab.run.store import Store
 from gesmr.lab.show import report
+from gesmr.lab.show.claims import Finding, Rule
 from gesmr.lab.show.report.page import duration
-from gesmr.lab.show.view import Options
+from gesmr.lab.show.table import Table
+from gesmr.lab.show.view import Options, View
 from gesmr.lab.studies import Selection
 from gesmr.lab.studies.functions.chapter import chapter, thinned, three_digits
 from gesmr.lab.studies.functions.figures import ranks
@@ -104,6 +107,46 @@ def chromium(tmp_path_factory):
 
 @pytest.fixture
 def browser(chromium, page):
+    yield from _opened(chromium, page)
+
+
+def _demonstration(jobs):
+    return "results"
+
+
+def _figure(results):
+    figure = Figure(figsize=(5, 2))
+    figure.subplots().plot([1, 2], [1, 3])
+    return {"line": (f"A line of {HOSTILE}", figure)}
+
+
+DEMONSTRATION = View(
+    name="demonstration",
+    title=f"A {HOSTILE} study",
+    text=f"What to look for: {HOSTILE}",
+    load=_demonstration,
+    summary=lambda results: HOSTILE,
+    make_tables=lambda results: [Table("demo", HOSTILE, ("Name", "Value"), (("=1+1", 0.5), (HOSTILE, 2.0)), HOSTILE)],
+    make_figures=_figure,
+    rules=(Rule(8, HOSTILE, HOSTILE, lambda results: Finding(True, HOSTILE)),),
+)
+
+
+@pytest.fixture(scope="module")
+def studies(tmp_path_factory):
+    """A page of the usual study and of another."""
+    directory = tmp_path_factory.mktemp("studies")
+    for name in ("functions", "demonstration"):
+        _fill(Store(directory / name, create=True), functions=("sphere",), dims=(2,))
+    return report.write(directory, {**CHAPTERS, "demonstration": DEMONSTRATION.chapter})
+
+
+@pytest.fixture
+def on_studies(chromium, studies):
+    yield from _opened(chromium, studies)
+
+
+def _opened(chromium, page):
     """The page, freshly opened. In the end it must have written nothing to the console and requested nothing."""
     chromium.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     chromium.get("about:blank")
@@ -427,6 +470,46 @@ def test_nothing_stored_becomes_markup(browser, directory):
     assert HOSTILE in browser.execute_script(labels)
     assert "An <i>abacus</i>" in _find(browser, ".machine").text
     assert str(directory) == _find(browser, "#provenance code").text
+
+
+def test_no_text_of_a_study_becomes_markup(on_studies):
+    section = _find(on_studies, "#demonstration")
+    assert HOSTILE in section.get_attribute("textContent")
+    assert on_studies.execute_script("return document.querySelectorAll('main img:not(.plate img), i, b').length") == 0
+    assert _find(on_studies, "#demonstration img").get_attribute("alt") == f"A line of {HOSTILE}"
+
+
+def test_a_figure_is_enlarged_by_keyboard_and_fits_both_themes(on_studies):
+    shown = "return getComputedStyle(document.querySelector('.plate img')).filter"
+    filters = {}
+    for _ in range(2):
+        _click(on_studies, "#theme")
+        filters[on_studies.execute_script("return document.documentElement.dataset.theme")] = on_studies.execute_script(
+            shown
+        )
+    assert filters["light"] == "none"
+    assert filters["dark"].startswith("invert")
+    button, dialog = _find(on_studies, ".enlarge"), _find(on_studies, "#enlarged")
+    width = on_studies.execute_script("return document.querySelector('.plate img').clientWidth")
+    assert not dialog.is_displayed()
+    button.send_keys("\ue007")  # Enter
+    assert dialog.is_displayed()
+    large = "return document.querySelector('#enlarged img').clientWidth"
+    first = on_studies.execute_script(large)
+    assert first >= 1680 > 1.5 * width
+    _click(on_studies, '[data-zoom="1.4"]')
+    assert on_studies.execute_script(large) == pytest.approx(1.4 * first, abs=2)
+    dialog.send_keys("\ue00c")  # Escape
+    assert not dialog.is_displayed()
+
+
+def test_a_phone_shows_figures_large_enough_to_read(on_studies):
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    on_studies.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    on_studies.refresh()
+    width = on_studies.execute_script("return document.querySelector('.plate img').clientWidth")
+    assert width / 5 * 7 / 72 >= 9  # pixels of the smallest letters, 7 points high in a figure 5 inches wide
+    assert on_studies.execute_script("return document.documentElement.scrollWidth") == 390
 
 
 def test_no_button_sends_anything(browser):

@@ -3,6 +3,7 @@
 Figures are `matplotlib.figure.Figure` objects made without pyplot. Make them inside `style()`.
 """
 
+import base64
 import io
 import math
 import threading
@@ -166,13 +167,23 @@ def save(figure: Figure, path_without_suffix: Path | str, formats: Sequence[str]
 
 def save_small(figure: Figure, path: Path) -> None:
     """Write the figure as one PNG in full colour, which is small enough to be kept beside code."""
+    _write(path, _encoded(figure, "png", optimize=True))
+
+
+def for_page(figure: Figure) -> str:
+    """The address of the figure, as an image that a page has within itself."""
+    data = _encoded(figure, "webp", lossless=True, method=4)
+    return f"data:image/webp;base64,{base64.b64encode(data.getvalue()).decode()}"
+
+
+def _encoded(figure: Figure, kind: str, **options: Any) -> io.BytesIO:
     drawn, data = io.BytesIO(), io.BytesIO()
     with style():
         figure.savefig(drawn, format="png", dpi=dots(figure))
     colours = np.asarray(Image.open(drawn).convert("RGB"), np.int16)
     rounded = np.clip((colours + 4) // 8 * 8, 0, 255).astype(np.uint8)  # no eye sees it, and a third of the bytes go
-    Image.fromarray(rounded).save(data, format="png", optimize=True)
-    _write(path, data)
+    Image.fromarray(rounded).save(data, format=kind, **options)
+    return data
 
 
 def dots(figure: Figure) -> float:

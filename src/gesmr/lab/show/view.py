@@ -1,7 +1,5 @@
 """What a study shows: it says what its results, tables, figures and claims are, this prints and writes them."""
 
-import base64
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from inspect import signature
@@ -14,7 +12,7 @@ from rich.console import Console
 from ..errors import LabError
 from ..run.store import Store, StoredJob, write_text
 from .claims import Claim, Rule, as_json
-from .figures import save, save_small, style
+from .figures import for_page, save, save_small, style
 from .output import json_text, machines, say
 from .report import Chapter, Outcome, Section
 from .table import Table
@@ -153,7 +151,7 @@ class View(Generic[R]):
             return self.make_chapter(directory)
         jobs, results = self._load(Store(directory), Options())
         images = [
-            {"caption": caption, "source": _data_uri(figure)}
+            {"caption": caption, "source": for_page(figure), "inches": f"{figure.get_figwidth():.3g}"}
             for caption, figure in self._figures(results, Options()).values()
         ]
         context = {"text": self.text, "images": images, "tables": list(map(_for_page, self.make_tables(results)))}
@@ -217,7 +215,8 @@ def _write_all(files: Mapping[str, str], to: Path) -> list[str]:
 def _for_page(table: Table) -> dict[str, Any]:
     kinds = ["number" if numeric else "" for numeric in table.numeric]
     columns = list(zip(table.headings, kinds, strict=True))
-    return {"title": table.title, "columns": columns, "rows": table.shown, "note": table.note}
+    return {"name": table.name, "title": table.title, "columns": columns, "rows": table.shown, "note": table.note,
+            "csv": table.csv()}  # fmt: skip
 
 
 def _page(
@@ -245,10 +244,3 @@ def _where(provenance: Mapping[str, Any]) -> str:
     devices = dict.fromkeys(f"{m['device']} (JAX {m['jax']})" for m in provenance["machines"])
     seconds = sum(s["wall_seconds"] for s in provenance["sessions"])
     return f"{provenance['runs']:,} runs on {', '.join(devices)}, {seconds:,.0f} s with compilation."
-
-
-def _data_uri(figure: Figure) -> str:
-    data = io.BytesIO()
-    with style():
-        figure.savefig(data, format="png", dpi=160, metadata={"Software": None})
-    return f"data:image/png;base64,{base64.b64encode(data.getvalue()).decode()}"

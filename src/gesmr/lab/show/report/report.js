@@ -147,11 +147,12 @@
     box.classList.toggle("more", more);
     box.previousElementSibling?.querySelector(".cue")?.classList.toggle("shown", more);
     const [table, head] = [box.querySelector("table"), box.querySelector("thead")];
+    if (!head) return;
     const { top, height } = table.getBoundingClientRect();
     const down = Math.min(Math.max(bar.offsetHeight - top, 0), Math.max(height - 2 * head.offsetHeight, 0));
     head.style.transform = down ? `translateY(${down}px)` : "";
   };
-  const boxes = all(".scroll").filter((box) => box.querySelector("thead"));
+  const boxes = all(".scroll");
   const followAll = () => {
     for (const box of boxes) if (box.offsetParent) follow(box);
   };
@@ -159,6 +160,30 @@
   addEventListener("scroll", followAll, { passive: true });
   addEventListener("resize", followAll);
   document.addEventListener("gesmr:panels", followAll);
+
+  // Figures: enlarged over the page
+  const enlarged = document.getElementById("enlarged");
+  const view = enlarged.querySelector(".view");
+  const zoom = (factor) => {
+    const image = view.firstElementChild;
+    const wide = image.clientWidth * factor;
+    const place = (view.scrollLeft + view.clientWidth / 2) / view.scrollWidth;
+    image.style.width = `${Math.min(Math.max(wide, view.clientWidth), 4 * image.naturalWidth)}px`;
+    view.scrollLeft = place * view.scrollWidth - view.clientWidth / 2;
+  };
+  for (const button of all(".enlarge")) {
+    button.addEventListener("click", () => {
+      const image = button.firstElementChild.cloneNode();
+      view.replaceChildren(image);
+      enlarged.showModal();
+      image.style.width = `${Math.max(image.naturalWidth, view.clientWidth)}px`;
+    });
+  }
+  for (const button of all("[data-zoom]", enlarged)) button.addEventListener("click", () => zoom(Number(button.dataset.zoom)));
+  enlarged.querySelector("[data-close]").addEventListener("click", () => enlarged.close());
+  enlarged.addEventListener("keydown", (event) => {
+    if (event.key === "+" || event.key === "-") zoom(event.key === "+" ? 1.4 : 0.7);
+  });
 
   showPanels();
 })();
