@@ -34,9 +34,9 @@ Made from the files in [results/](../results) by `make reproduction-page`. The r
 
 ```
 gesmr study run functions --profile paper --seeds 0-39             # {runs} runs; the tables below
-gesmr study run functions --profile paper --seeds 40-79            # the other half, which no choice was made on
-gesmr study run functions --profile paper --seeds 0-39 --as-text   # by the paper's sentences alone; and 40-79
-gesmr study run functions --profile paper --shifted                # with every optimum moved
+gesmr study run functions --profile paper --seeds 40-79            # the other half, on which no choice was made
+gesmr study run functions --profile paper --seeds 0-39 --as-text   # by the paper's text alone; and 40-79
+gesmr study run functions --profile paper --shifted                # with every optimum shifted
 gesmr study export functions --profile paper --seeds 0-39 --to results/paper
 gesmr study export functions --profile paper --shifted --to results/shifted
 gesmr study compare functions --profile paper --seeds 0-39 --against tests/data --to results/paper
@@ -45,27 +45,27 @@ gesmr study claims --profile paper --seeds 40-79 --to results/paper/seeds-40-79
 ```
 
 and the last three with `--as-text` into results/as-text. On one {device} with JAX {jax} the first half took {cold} s,
-compilation included, and the second {warm} s with the programs already compiled, beside the start of Python. A smaller
-version of all this on two CPU cores is `make reproduce`. Every comparison of a best method with the others (Welch's
-t-test as in the paper, paired t-test, Wilcoxon, Mann–Whitney, Holm's correction, effect sizes, medians) is in
-`statistics.csv` beside the tables. The curves of Fig. 2: [curves.png](../results/paper/curves.png); who wins where:
-[overview.png](../results/paper/overview.png)."""
+including compilation, and the second {warm} s with the programs already compiled, not counting the start of Python.
+`make reproduce` runs a smaller version on two CPU cores. `statistics.csv`, beside the tables, compares each best method
+with the others (Welch's t-test as in the paper, paired t-test, Wilcoxon, Mann–Whitney, Holm's correction, effect sizes,
+medians). Two figures show [the curves of Fig. 2](../results/paper/curves.png) and
+[which method wins where](../results/paper/overview.png)."""
 
-LEARNT = """## What was learnt about the printed tables
+LEARNT = """## How the printed tables were computed
 
-For a long time two groups of cells could not be reproduced from the paper's text: all of Linear and all of UCB. The
-first author's public program (github.com/akarshkumar0101/evolved-neuroevolution) says why. It computes differently from
-the sentences in a few places. These are now named choices of the study, in one file with the source beside them
-(`src/gesmr/lab/run/reading.py`); nothing of that program is in this project, and the library's own methods are the
-text's. `--as-text` runs the study by the sentences.
+Two groups of cells could not be reproduced from the paper's text: all of Linear and all of UCB. The first author's
+public program (github.com/akarshkumar0101/evolved-neuroevolution) explains why: in a few places it differs from the
+text. The study has these differences as named choices, in one file with their sources
+(`src/gesmr/lab/run/reading.py`). No code of that program is in this project, and the library's own methods follow the
+text. `--as-text` runs the study by the text.
 
 | | in the printed tables | by the text (`--as-text`) |
 | :-- | :-- | :-- |
 | Linear | Σ cᵢxᵢ, c the first d of 3,000 evenly spaced values from −10 to 10 | Σ xᵢ |
 | UCB/R: score | mean of an arm's last ten rewards + 0.5·√(ln t / n) | mean of all + √(2 ln(t + 1) / n) |
-| UCB/R: credit | a generation's reward goes to the arm that is chosen after it | to the arm that earned it |
-| Oracles, equal trials | the smallest rate | any of them |
-| Averages over generations | from the first population on, T + 1 values | generations 1 … T |
+| UCB/R: credit | a generation's reward goes to the arm chosen after it | to the arm that earned it |
+| Oracles, ties | the smallest rate | a random one |
+| Averages over generations | including the first population, T + 1 values | generations 1 … T |
 | Table 3 | rates after a generation's update; LAMR-100's are those it used | rates that children were made with |
 | Seeds | five, one random stream through all methods | 40 (captions), five (body) |
 
@@ -74,68 +74,71 @@ mutation noise."""
 
 AGREEMENT = """## Agreement with the printed tables
 
-A mean of ours agrees with a printed one if they differ by at most nine of our standard errors plus half a printed unit,
+Our mean agrees with a printed one if they differ by at most nine of our standard errors plus half a printed unit,
 or by at most 5%. (Nine is 3·√(1 + 40/5): the noise of our 40 seeds and that of the five behind a printed mean.) All
-cells are counted: 48 rows × 11 methods in Tables 1 and 2; 40 rows × 10 methods in Table 3, where LAMR-100 would be
-compared with itself and is left out. We asked for 515, 515 and 375 on each half."""
+cells are counted: 48 rows × 11 methods in Tables 1 and 2; 40 rows × 10 methods in Table 3, where LAMR-100
+is left out, because it would be compared with itself. We required 515, 515 and 375 on each half."""
 
-DIFFERS = """Cells that differ, as print was computed:"""
+DIFFERS = """Cells that differ, as printed:"""
 
 WHY_NOT_ALL = """Why some do:
 
-- **Few seeds in print.** All rows of one dimension share first populations, so their deviations go together.
-- **SAMR and GESMR-AVG on Linear.** Rates multiply over 100 generations, and a mean over seeds is ruled by the one that
-  grew most: GESMR-AVG's in 1000-D, which differs from print on one half alone, differs by a factor of four between our
-  halves. SAMR's printed values are larger than ours in all six rows from 30-D on, up to 36 times. Single
-  seeds of ours get there, their mean does not; five seeds with one such among them would explain a row or two. We do
-  not know whether they explain all six.
-- **Close races.** LAMR-100 takes the rate whose look-ahead ended best. On Ackley in 1000-D at std 10 rates twenty times
-  apart end nearly level, and in 2-D at std 1 so do the smallest of the grid: there a row of Table 3 hangs on a few
-  choices. This is where the two halves differ most from one another.
-- **UCB/5 on Rosenbrock in 30-D and UCB/10 on Sphere in 1000-D** differ in both halves. We know no reason."""
+- **Few seeds behind the printed means.** All rows of one dimension share first populations, so their deviations are
+  correlated.
+- **SAMR and GESMR-AVG on Linear.** Rates multiply over 100 generations, and a mean over seeds is dominated by the seed
+  that grew most. GESMR-AVG's mean in 1000-D, which differs from the printed one on one half only, differs by a factor of
+  four between our halves. SAMR's printed values are larger than ours in all six rows from 30-D on, up to 36 times.
+  Single seeds of ours reach them, but our mean does not. One such seed among five would explain a row or two; we do not
+  know whether it explains all six.
+- **Close races.** LAMR-100 takes the rate whose look-ahead ended best. On Ackley in 1000-D at std 10, rates twenty times
+  apart end nearly level, and in 2-D at std 1 so do the smallest rates of the grid, so a row of Table 3 depends on a few
+  choices. Here the two halves differ most from one another.
+- **UCB/5 on Rosenbrock in 30-D and UCB/10 on Sphere in 1000-D** differ in both halves. We do not know why."""
 
-CHOICES = """### Which choices came before looking, and which after
+CHOICES = """### Which choices were made before seeing results, and which after
 
 - Truncation (half), K = 10, τ = 2 and the natural logarithm were calibrated on Tables 1–3 by an independent program
   before this one was written, and the authors' program confirms them.
 - Computing the functions as printed, in single precision, was chosen **after** looking at Table 3 on seeds 0–39. The
   authors' program does so too, and seeds 40–79 were not looked at then.
-- The choices in the table above were read off the authors' program. Linear, UCB and the oracles' ties had been tried on
-  the printed tables before, by an independent program; Table 3's alignment had **not**. On print's runs both alignments
-  give the same count (last line of the table of counts), and the one described was taken without regard to it.
+- The choices in the table above were taken from the authors' program. Linear, UCB and the oracles' ties had been tried
+  on the printed tables before, by an independent program; Table 3's alignment had **not**. With the runs as printed both
+  alignments give the same count (last line of the table of counts), and the described one was chosen without regard to
+  it.
 - Nothing was changed after these counts were seen. An earlier version of this page counted 357, 360 and 348 of 360
   cells on seeds 0–39, without UCB and Linear and with LAMR-100 against itself, and 357, 358 and **336** on seeds 40–79:
-  Table 3 owed twelve cells to its seeds, which ties at random had hidden.
+  twelve cells of Table 3 had agreed only by the luck of its seeds, which random ties had hidden.
 - The rules of claims 5, 10, 11, 12 and 14–18 and the margins in them were written down before the runs that decide
-  them, but not blind: those of 5, 10, 11, 12 and 14 replace rules that had been decided on older runs, whose results
+  them, but not blind: those of 5, 10, 11, 12 and 14 replace rules that had been applied to older runs, whose results
   were known; claim 16's range d ≥ 1,000 was chosen with an older table of costs in view, and claim 17 had been tried
-  on a small run. 5 and 18 are confirmed on seeds 40–79 and with moved optima, 10 and 15 in the authors' setting; the
-  others are not confirmed on anything else.
-- The costs behind claim 16 were measured three times, and the last is committed. The exponents of the time of GESMR and
-  of CMA-ES were 0.80 and 1.68 beside other work, 0.50 and 2.16 idle on two cores, 0.62 and 2.14 idle on one
-  (`taskset -c 1`). The verdict was the same each time, for different reasons: the first time CMA-ES's was too low, then
-  GESMR's, which grew more slowly than d. Why it does was not looked into.
+  on a small run. 5 and 18 are confirmed on seeds 40–79 and with shifted optima, 10 and 15 in the authors' setting; the
+  others have not been confirmed on other runs.
+- The costs behind claim 16 were measured three times, and the last measurement is committed. The exponents of the time
+  of GESMR and of CMA-ES were 0.80 and 1.68 on a busy machine, 0.50 and 2.16 on two idle cores, and 0.62 and 2.14 on one
+  idle core (`taskset -c 1`). The verdict was the same each time, for different reasons: first CMA-ES's exponent was too
+  low, then GESMR's, whose time grew more slowly than d. We have not looked into why.
 
-Two studies fall short of what was planned. **Images** have 1,000 training images in place of 5,000
-(`gesmr study run images --profile paper --images 1000`, with `--methods` and all but the oracles); older runs with
+Two studies fall short of what was planned. **Images** have 1,000 training images instead of 5,000
+(`gesmr study run images --profile paper --images 1000`, with `--methods` naming all but the oracles); older runs with
 5,000, in which methods still shared their noise, are in
-[results/images-shared-noise](../results/images-shared-noise/README.md). **CMA-ES** has five seeds in place of ten
+[results/images-shared-noise](../results/images-shared-noise/README.md). **CMA-ES** has five seeds instead of ten
 (`gesmr study run cmaes --profile paper --seeds 5`, less the cost of full CMA-ES in 10,000 dimensions); the paper has
 five."""
 
 CLAIMS = """## Claims
 
-Every claim of the paper that can be decided, each by a rule on our own runs. Brackets hold 95% intervals."""
+Every claim of the paper that can be decided, with the rule that decides it on our own runs. Brackets hold 95% intervals."""
 
 BOTH_HALVES = """### The same verdicts elsewhere
 
-Claims of the main study on the other half of the seeds, by the text, and with moved optima:"""
+The claims of the main study on the other half of the seeds, by the text, and with shifted optima:"""
 
-MOVED = """## With the optimum moved
+MOVED = """## With shifted optima
 
 In the paper every optimum but Rosenbrock's is at the mean of the initial distribution, which flatters some methods.
-Here every optimum is a draw of that distribution, another one for each seed. The tables are in
-[results/shifted](../results/shifted). Rows with a minimum, of 40, in which a method is the best but for the oracles:"""
+Here every optimum is a draw from that distribution, a new one for each seed. The tables are in
+[results/shifted](../results/shifted). The number of rows, out of 40 with a minimum, in which a method is best, oracles
+aside:"""
 
 
 def _facts() -> dict[str, Any]:
@@ -149,7 +152,7 @@ def _counts() -> str:
     """Tables by reading and half."""
     columns = {
         f"{how}, seeds {seeds}": home / half
-        for how, home in (("as print was computed", PRINT), ("by the text", TEXT))
+        for how, home in (("as printed", PRINT), ("by the text", TEXT))
         for seeds, half in HALVES.items()
     }
     lines = [f"| | {' | '.join(columns)} |", f"| :-- {'| --: ' * len(columns)}|"]
@@ -161,9 +164,9 @@ def _counts() -> str:
 
 
 def _by_method_and_dimension() -> str:
-    """Of both halves, as print was computed."""
+    """Of both halves, as printed."""
     lines = [
-        "By method and dimension, as print was computed, seeds 0–39 / 40–79:",
+        "By method and dimension, as printed, seeds 0–39 / 40–79:",
         "",
         f"| | {' | '.join(f'{name.title()[:-1]} {name[-1]}, d = {d}' for name in TABLES for d in DIMS)} |",
         f"| :-- {'| --: ' * (len(TABLES) * len(DIMS))}|",
@@ -239,7 +242,7 @@ def _verdicts() -> str:
         "seeds 40–79": PRINT / "seeds-40-79",
         "by the text, 0–39": TEXT,
         "by the text, 40–79": TEXT / "seeds-40-79",
-        "moved": SHIFTED,
+        "shifted": SHIFTED,
     }
     verdicts = {name: {c["number"]: c["verdict"] for c in _json(home / "claims.json")} for name, home in homes.items()}
     numbers = [n for n in verdicts["seeds 0–39"] if n != 14]  # whose times are the same for all
@@ -256,14 +259,16 @@ def _table(path: Path) -> str:
         best = METHODS.index(row["best"])
         cells[best] = f"**{cells[best]}**" + "\\*" * int(row["significant"])
         lines.append(f"| {row['function'].capitalize()} | {row['dim']} | {row['std']} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", "Bold: best but for the oracles (†). \\* p < 0.05 against every other (Welch)."])
+    return "\n".join(
+        [*lines, "", "Bold: the best, oracles (†) aside. \\* p < 0.05 against every other method (Welch)."]
+    )
 
 
 def _wins() -> str:
     ranked = [method for method in METHODS if method not in ORACLES]
     lines = [f"| | {' | '.join(ranked)} |", f"| :-- {'| --: ' * len(ranked)}|"]
     for name in TABLES:
-        for label, directory in (("as in the paper", PRINT), ("optimum moved", SHIFTED)):
+        for label, directory in (("as in the paper", PRINT), ("shifted", SHIFTED)):
             best = Counter(row["best"] for row in _rows(directory / f"{name}.csv") if row["function"] != "linear")
             lines.append(f"| {name.replace('table', 'Table ')}, {label} | {' | '.join(str(best[m]) for m in ranked)} |")
     return "\n".join(lines)
