@@ -86,13 +86,13 @@ WHY_NOT_ALL = """Why some do:
 - **Few seeds behind the printed means.** All rows of one dimension share first populations, so their deviations are
   correlated.
 - **SAMR and GESMR-AVG on Linear.** Rates multiply over 100 generations, and a mean over seeds is dominated by the seed
-  that grew most. GESMR-AVG's mean in 1000-D, which differs from the printed one on one half only, differs by a factor of
-  four between our halves. SAMR's printed values are larger than ours in all six rows from 30-D on, up to 36 times.
+  that grew most. GESMR-AVG's mean in 1000-D, which differs from the printed one on one half only, differs by a factor
+  of four between our halves. SAMR's printed values are larger than ours in all six rows from 30-D on, up to 36 times.
   Single seeds of ours reach them, but our mean does not. One such seed among five would explain a row or two; we do not
   know whether it explains all six.
-- **Close races.** LAMR-100 takes the rate whose look-ahead ended best. On Ackley in 1000-D at std 10, rates twenty times
-  apart end nearly level, and in 2-D at std 1 so do the smallest rates of the grid, so a row of Table 3 depends on a few
-  choices. Here the two halves differ most from one another.
+- **Close races.** LAMR-100 takes the rate whose look-ahead ended best. On Ackley in 1000-D at std 10, rates twenty
+  times apart end nearly level, and in 2-D at std 1 so do the smallest rates of the grid, so a row of Table 3 depends on
+  a few choices. Here the two halves differ most from one another.
 - **UCB/5 on Rosenbrock in 30-D and UCB/10 on Sphere in 1000-D** differ in both halves. We do not know why."""
 
 CHOICES = """### Which choices were made before seeing results, and which after
@@ -102,32 +102,31 @@ CHOICES = """### Which choices were made before seeing results, and which after
 - Computing the functions as printed, in single precision, was chosen **after** looking at Table 3 on seeds 0–39. The
   authors' program does so too, and seeds 40–79 were not looked at then.
 - The choices in the table above were taken from the authors' program. Linear, UCB and the oracles' ties had been tried
-  on the printed tables before, by an independent program; Table 3's alignment had **not**. With the runs as printed both
-  alignments give the same count (last line of the table of counts), and the described one was chosen without regard to
-  it.
+  on the printed tables before, by an independent program; Table 3's alignment had **not**. With the runs as printed
+  both alignments give the same count (last line of the table of counts), and the described one was chosen without
+  regard to it.
 - Nothing was changed after these counts were seen. An earlier version of this page counted 357, 360 and 348 of 360
   cells on seeds 0–39, without UCB and Linear and with LAMR-100 against itself, and 357, 358 and **336** on seeds 40–79:
   twelve cells of Table 3 had agreed only by the luck of its seeds, which random ties had hidden.
 - The rules of claims 5, 10, 11, 12 and 14–18 and the margins in them were written down before the runs that decide
   them, but not blind: those of 5, 10, 11, 12 and 14 replace rules that had been applied to older runs, whose results
-  were known; claim 16's range d ≥ 1,000 was chosen with an older table of costs in view, and claim 17 had been tried
-  on a small run. 5 and 18 are confirmed on seeds 40–79 and with shifted optima, 10 and 15 in the authors' setting; the
+  were known; claim 16's range d ≥ 1,000 was chosen with an older table of costs in view, and claim 17 had been tried on
+  a small run. 5 and 18 are confirmed on seeds 40–79 and with shifted optima, 10 and 15 in the authors' setting; the
   others have not been confirmed on other runs.
 - The costs behind claim 16 were measured three times, and the last measurement is committed. The exponents of the time
   of GESMR and of CMA-ES were 0.80 and 1.68 on a busy machine, 0.50 and 2.16 on two idle cores, and 0.62 and 2.14 on one
   idle core (`taskset -c 1`). The verdict was the same each time, for different reasons: first CMA-ES's exponent was too
   low, then GESMR's, whose time grew more slowly than d. We have not looked into why.
 
-Two studies fall short of what was planned. **Images** have 1,000 training images instead of 5,000
-(`gesmr study run images --profile paper --images 1000`, with `--methods` naming all but the oracles); older runs with
-5,000, in which methods still shared their noise, are in
-[results/images-shared-noise](../results/images-shared-noise/README.md). **CMA-ES** has five seeds instead of ten
-(`gesmr study run cmaes --profile paper --seeds 5`, less the cost of full CMA-ES in 10,000 dimensions); the paper has
-five."""
+Two studies fall short of what was planned. **Images** have 1,000 training images instead of 5,000 (`gesmr study run
+images --profile paper --images 1000`, with `--methods` naming all but the oracles); older runs with 5,000, in which
+methods still shared their noise, are in [results/images-shared-noise](../results/images-shared-noise/README.md).
+**CMA-ES** has five seeds instead of ten (`gesmr study run cmaes --profile paper --seeds 5`, less the cost of full
+CMA-ES in 10,000 dimensions); the paper has five."""
 
 CLAIMS = """## Claims
 
-Every claim of the paper that can be decided, with the rule that decides it on our own runs. Brackets hold 95% intervals."""
+Every claim of the paper that can be decided, with the rule that decides it on our runs. Brackets hold 95% intervals."""
 
 BOTH_HALVES = """### The same verdicts elsewhere
 
