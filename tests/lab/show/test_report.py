@@ -453,7 +453,7 @@ def test_a_phone_shows_gesmr_beside_the_name_and_that_more_follows(browser):
 
 def test_claims_come_before_tables_with_their_verdicts_in_words(browser):
     sections = [s.get_attribute("id") for s in browser.find_elements("css selector", "main > section[id]")]
-    assert sections == ["ranks", "claims", "tables", "curves", "provenance"]
+    assert sections == ["ranks", "claims", "tables", "curves", "glossary", "provenance"]
     claims = browser.find_elements("css selector", ".claim")
     assert [claim.get_attribute("data-claim") for claim in claims] == ["1", "2", "3", "4", "5", "6", "7", "14", "18"]
     for claim in claims:
@@ -540,11 +540,15 @@ def test_page_refers_to_nothing_outside(page):
     assert addresses.policies[0].startswith("default-src 'none'; script-src 'sha256-")
 
 
+def _plain(page):
+    return re.sub(r"</?(?:span|pre)\b[^>]*>", "", page.read_text("utf-8"))
+
+
 def test_page_says_how_the_paper_was_read_and_where_runs_fall_short(tmp_path):
     functions = ("ackley", "griewank", "rastrigin", "rosenbrock", "sphere", "linear")
     store = Store(tmp_path / "functions", create=True)
     _fill(store, functions=functions, dims=(30, 100, 1000), seeds=range(40, 42), as_text=True)
-    text = report.write(tmp_path, CHAPTERS).read_text(encoding="utf-8")
+    text = _plain(report.write(tmp_path, CHAPTERS))
     assert "--dims 30,100,1000" in text
     assert "--seeds 40-41 --as-text" in text
     assert "centred, as text: 36 rows × 5 methods × 2 seeds" in text
@@ -553,10 +557,43 @@ def test_page_says_how_the_paper_was_read_and_where_runs_fall_short(tmp_path):
 
 
 def test_page_repeats_its_commands(page):
-    text = page.read_text("utf-8")
+    text = _plain(page)
     run = "gesmr study run functions --profile quick --dims 2 --functions ackley"
     assert re.search(rf"^{run} --methods \S+ --seeds 2 --shifted --out", text, re.MULTILINE)
     assert re.search(r"^gesmr report ", text, re.MULTILINE)
+
+
+def test_page_repeats_the_commands_that_were_given(tmp_path):
+    store = Store(tmp_path / "functions", create=True)
+    _fill(store, functions=("sphere",), dims=(2,))
+    for command in ("gesmr study run functions --dims 2", "gesmr study reproduce functions --threads 1") * 2:
+        store.log({"runs": 1, "command": command})
+    commands = chapter(tmp_path / "functions").commands
+    assert commands == ["gesmr study run functions --dims 2", "gesmr study reproduce functions --threads 1"]
+    store.log({"runs": 1})  # of an older version: who knows what it was
+    assert chapter(tmp_path / "functions").commands[0].startswith("gesmr study run functions --profile")
+
+
+def test_page_says_what_is_missing_and_what_computes_it(browser, directory):
+    caution = _find(browser, ".caution").text
+    assert "Missing: functions griewank, rastrigin, rosenbrock; dimensions 30, 100; methods 15MR, 1CMR" in caution
+    assert "seeds 2 to 39; 2 other runs." in caution
+    command = f"gesmr study run functions --profile paper --out {report.shell(directory)}"
+    assert command in caution
+    assert f"{command.replace(' --out', ' --shifted --out')}" in caution
+
+
+def test_claims_lead_to_their_evidence(browser):
+    links = browser.find_elements("css selector", ".claim .evidence a")
+    targets = {link.get_attribute("href").partition("#")[2] for link in links}
+    assert targets == {"tab-table1", "tab-table2", "tab-table3", "curves"}
+    _click(browser, '.claim[data-claim="4"] .evidence a')
+    assert _find(browser, "#tab-table3").get_attribute("aria-selected") == "true"
+
+
+def test_glossary_has_every_method(browser):
+    terms = _find(browser, ".glossary").text
+    assert all(method.replace("LAMR-100", "LAMR-G") in terms for method in METHODS)
 
 
 def test_curves_stay_small(page):

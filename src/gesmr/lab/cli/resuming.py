@@ -12,6 +12,11 @@ def kept(what: str, *more: str) -> str:
     return f"interrupted; {what}. To go on:\n  {again(*more)}"
 
 
+def given() -> str:
+    """The command that was given, wherever the program lies."""
+    return shlex.join(["gesmr", *sys.argv[1:]])
+
+
 def again(*more: str) -> str:
     """The command that was given, for a shell."""
     given = sys.argv[1:]

@@ -58,7 +58,14 @@ class Where:
         cluster = self.address or ("auto" if self.ray else None)
         try:
             computed = runner.run(
-                study, specs, store, console=progress, devices=self.devices, threads=self.threads, cluster=cluster
+                study,
+                specs,
+                store,
+                console=progress,
+                devices=self.devices,
+                threads=self.threads,
+                cluster=cluster,
+                command=resuming.given(),
             )
         # An extra that is not installed, images that are not there, an address where no cluster answers
         except (ModuleNotFoundError, DatasetError, ConnectionError) as error:

@@ -31,12 +31,13 @@ def run(
     threads: int | None = None,
     memory: int | None = None,
     cluster: str | None = None,
+    command: str | None = None,
 ) -> int:
     """Compute and store every job of `specs` that is missing; how many runs that were.
 
     On the first `devices` devices, or all, `threads` jobs run at a time on each; `memory` bytes is what one may use.
     `cluster` is the address of a Ray cluster to compute on instead, on all devices of its nodes. None of these changes
-    a random draw.
+    a random draw. `command` is what a user gave, for the store's log.
     """
     start = time.perf_counter()
     console = console or Console(stderr=True)
@@ -53,7 +54,8 @@ def run(
             where.prepare([job.job for job in jobs])
             _Run(jobs, store, shown).finish(where)
         seconds = round(time.perf_counter() - start, 1)
-        store.log({**plan.facts, "groups": len(jobs), "runs": len(missing), "wall_seconds": seconds})
+        asked = {} if command is None else {"command": command}
+        store.log({**plan.facts, "groups": len(jobs), "runs": len(missing), "wall_seconds": seconds, **asked})
     return len(missing)
 
 

@@ -165,6 +165,11 @@ class Store:
                 found.append(json.loads(line))
         return [session for session in found if isinstance(session, dict)]
 
+    def commands(self) -> list[str]:
+        """The commands that computed what is here, each once; none if not all are known."""
+        given = [session.get("command") for session in self.sessions()]
+        return list(dict.fromkeys(map(str, given))) if all(given) else []
+
     def _read(self, path: Path) -> StoredJob:
         entry = _read_json(path)
         try:

@@ -14,7 +14,7 @@ from ..run.store import Store, StoredJob, write_text
 from .claims import Claim, Rule, as_json
 from .figures import for_page, save, save_small, style
 from .output import json_text, machines, say
-from .report import Chapter, Outcome, Section
+from .report import Chapter, Outcome, Section, shell
 from .table import Table
 
 R = TypeVar("R")
@@ -149,7 +149,11 @@ class View(Generic[R]):
         """The study's part of the report."""
         if self.make_chapter is not None:
             return self.make_chapter(directory)
-        jobs, results = self._load(Store(directory), Options())
+        store = Store(directory)
+        jobs, results = self._load(store, Options())
+        full = f"gesmr study run {self.name} --profile paper --out {shell(directory.parent)}"
+        claims = self.decide(results)
+        partial = any(c.short or c.found == rule.missing for c, rule in zip(claims, self.rules, strict=True))
         images = [
             {"caption": caption, "source": for_page(figure), "inches": f"{figure.get_figwidth():.3g}"}
             for caption, figure in self._figures(results, Options()).values()
@@ -158,12 +162,13 @@ class View(Generic[R]):
         return Chapter(
             title=self.title,
             summary=self.summary(results),
-            outcomes=[Outcome(self.counted, claim) for claim in self.decide(results)],
-            caution="",
+            outcomes=[Outcome(self.counted, claim, ((self.title, self.name),)) for claim in claims],
+            caution=f"{self.title}: these are not all runs, and the verdicts may change." if partial else "",
             sections=[Section(self.name, self.title, "show/report/study.html.j2", context)],
             provenance=[job.provenance for job in jobs],
             runs=_count(jobs),
-            commands=[f"gesmr study run {self.name} --out {directory.parent}"],
+            commands=store.commands() or [f"gesmr study run {self.name} --out {shell(directory.parent)}"],
+            completing=[full] if partial else [],
         )
 
     def _load(self, store: Store, options: Options) -> tuple[list[StoredJob], R]:

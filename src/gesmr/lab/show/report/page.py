@@ -43,6 +43,7 @@ class Outcome:
 
     runs: str  # which runs, where a study has several sets; else empty
     claim: Claim
+    evidence: tuple[tuple[str, str], ...] = ()  # where on the page its numbers are: text and id
 
 
 @dataclass(frozen=True)
@@ -52,12 +53,13 @@ class Chapter:
     title: str
     summary: str  # what was run, in a line
     outcomes: Sequence[Outcome]
-    caution: str  # why its verdicts may not be final; empty if they are
+    caution: str  # why its verdicts may not be final, and what is missing; empty if they are
     sections: Sequence[Section]
     provenance: Sequence[Mapping[str, Any]]  # of every stored job
     runs: int
     commands: Sequence[str]  # that make the results
     opening: Sequence[Section] = ()  # what the page shows first, before the claims
+    completing: Sequence[str] = ()  # the commands that compute what is missing
 
 
 def write(directory: Path | str, chapters: Mapping[str, Callable[[Path], Chapter]]) -> Path:
@@ -73,7 +75,8 @@ def write(directory: Path | str, chapters: Mapping[str, Callable[[Path], Chapter
             f"{directory} holds no results: it must have a sub-directory for a study ({', '.join(chapters)}); "
             "`gesmr study run` makes one"
         )
-    page = render([chapters[name](directory / name) for name in present], directory)
+    absent = [name for name in chapters if name not in present]
+    page = render([chapters[name](directory / name) for name in present], directory, absent)
     path = directory / "report.html"
     try:
         write_atomically(path, page.encode())
@@ -82,8 +85,8 @@ def write(directory: Path | str, chapters: Mapping[str, Callable[[Path], Chapter
     return path
 
 
-def render(chapters: Sequence[Chapter], directory: Path) -> str:
-    """The whole page. Everything it needs is in it."""
+def render(chapters: Sequence[Chapter], directory: Path, absent: Sequence[str] = ()) -> str:
+    """The whole page, which names the studies that are absent. Everything it needs is in it."""
     from plotly.offline import get_plotlyjs  # noqa: PLC0415 - slow to import, and only the page needs it
 
     opening = [section for chapter in chapters for section in chapter.opening]
@@ -105,6 +108,7 @@ def render(chapters: Sequence[Chapter], directory: Path) -> str:
             commands=[*(c for chapter in chapters for c in chapter.commands), f"gesmr report {shell(directory)}"],
             written=datetime.now(UTC),
             directory=directory,
+            absent=absent,
             style=_asset("show/report/report.css"),
             early=_asset("show/report/theme.js"),
             scripts=scripts,
@@ -133,6 +137,12 @@ def csv_address(text: str) -> str:
     return f"data:text/csv;charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
 
 
+def command_line(command: str) -> Markup:
+    """It may end a line before an option, not within one."""
+    first, *options = command.split(" --")
+    return Markup(" ").join(Markup("<span>{}</span>").format(part) for part in (first, *(f"--{o}" for o in options)))
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -143,7 +153,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    environment.filters |= {"duration": duration, "csv_address": csv_address}
+    filters = {"duration": duration, "csv_address": csv_address, "shell": shell, "command_line": command_line}
+    environment.filters |= filters
     return environment
 
 
@@ -161,10 +172,13 @@ def _policy(scripts: Sequence[str]) -> str:
 
 def _claims(chapters: Sequence[Chapter]) -> list[list[Outcome]]:
     """By number; the same claim decided on several sets of runs together, and once where they agree to the letter."""
-    runs: dict[Claim, list[str]] = {}
+    same_claim: dict[Claim, list[Outcome]] = {}
     for outcome in (outcome for chapter in chapters for outcome in chapter.outcomes):
-        runs.setdefault(outcome.claim, []).append(outcome.runs)
-    outcomes = [Outcome(" and ".join(filter(None, names)), claim) for claim, names in runs.items()]
+        same_claim.setdefault(outcome.claim, []).append(outcome)
+    outcomes = [
+        Outcome(" and ".join(outcome.runs for outcome in those if outcome.runs), claim, those[0].evidence)
+        for claim, those in same_claim.items()
+    ]
     ordered = sorted(outcomes, key=lambda outcome: outcome.claim.number)
     return [list(same) for _, same in groupby(ordered, key=lambda outcome: outcome.claim.number)]
 

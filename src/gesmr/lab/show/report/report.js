@@ -15,7 +15,7 @@
   };
   const setTheme = (theme) => {
     root.dataset.theme = theme;
-    button.setAttribute("aria-pressed", String(theme === "dark"));
+    button.querySelector(".label").textContent = theme === "dark" ? "Light" : "Dark";
     document.dispatchEvent(new CustomEvent("gesmr:theme"));
   };
   button.addEventListener("click", () => {

@@ -22,6 +22,18 @@ from .runs import FunctionsStudy, Run
 from .tables import Estimates, as_table, estimates, number
 
 TITLE = "Six test functions"
+_TABLES = {number: (f"Table {number}", f"tab-table{number}") for number in (1, 2, 3)}
+_CURVES = ("Curves", "curves")
+_EVIDENCE = {  # by claim, where on the page its numbers are
+    1: (_TABLES[1], _TABLES[2]),
+    2: (_TABLES[1],),
+    3: (_TABLES[1], _CURVES),
+    4: (_TABLES[3],),
+    5: (_TABLES[1],),
+    6: (_TABLES[1],),
+    7: (_TABLES[1], _CURVES),
+    18: (_TABLES[1], _TABLES[2]),
+}
 POINTS = 120  # of a curve, about
 _ON_DARK = {  # in place of a line's colour, brighter
     "#000000": "#f2f2f2",
@@ -33,7 +45,8 @@ _ON_DARK = {  # in place of a line's colour, brighter
 
 
 def chapter(directory: Path) -> Chapter:
-    jobs = list(Store(directory).jobs())
+    store = Store(directory)
+    jobs = list(store.jobs())
     results = load_variants(jobs)
     if not results:
         raise LabError(f"{directory} holds no {PRINTED.name} runs; `gesmr study run functions` makes some")
@@ -41,7 +54,9 @@ def chapter(directory: Path) -> Chapter:
         title=TITLE,
         summary=summary(results),
         outcomes=[
-            Outcome(variant.name if set(results) != {PRINTED} else "", rule.decided(found))
+            Outcome(
+                variant.name if set(results) != {PRINTED} else "", rule.decided(found), _EVIDENCE.get(rule.number, ())
+            )
             for variant, found in results.items()
             for rule in RULES
         ],
@@ -50,11 +65,13 @@ def chapter(directory: Path) -> Chapter:
         sections=[_tables(results), _curves(results)],
         provenance=[job.provenance for job in jobs],
         runs=sum(len(curves.elite) for found in results.values() for curves in found.histories.values()),
-        commands=[_command(found, directory.parent) for found in results.values()],
+        commands=store.commands() or [_command(found, directory.parent) for found in results.values()],
+        completing=[_completing(variant, directory.parent) for variant, found in results.items() if _missing(found)],
     )
 
 
 _ByVariant = dict[Variant, Results]
+_RunKey = tuple[str, int, float, str, int]  # function, dimension, std, method, seed
 
 
 def summary(results: _ByVariant) -> str:
@@ -67,17 +84,39 @@ def summary(results: _ByVariant) -> str:
 
 
 def _caution(results: _ByVariant) -> str:
-    paper = _asked(Selection(profile="paper"))
-    if all(paper <= _there(found) for found in results.values()):
-        return ""
-    rows, seeds = (len({key(run) for run in paper}) for key in (lambda run: run[:3], lambda run: run[4]))
-    return (
-        f"The paper has {rows} rows and {seeds} seeds. These are not all of its runs: the verdicts are for what was "
-        "run, and may change."
-    )
+    said = [
+        ("" if variant == PRINTED else f"{variant.name}: ") + _said(missing, _there(found))
+        for variant, found in results.items()
+        if (missing := _missing(found))
+    ]
+    return f"These are not all of the paper's runs, and the verdicts may change. {' '.join(said)}" if said else ""
 
 
-_RunKey = tuple[str, int, float, str, int]
+def _missing(results: Results) -> set[_RunKey]:
+    return _asked(Selection(profile="paper")) - _there(results)
+
+
+def _said(missing: set[_RunKey], there: set[_RunKey]) -> str:
+    """What of each kind is missing altogether, and how many other runs."""
+    rest, parts = missing, []
+    for place, name in ((0, "function"), (1, "dimension"), (3, "method"), (4, "seed")):
+        gone: list[Any] = sorted({run[place] for run in missing} - {run[place] for run in there})
+        rest = {run for run in rest if run[place] not in gone}
+        if gone:
+            spanned = name == "seed" and gone[-1] - gone[0] == len(gone) - 1 > 0
+            which = f"{gone[0]} to {gone[-1]}" if spanned else ", ".join(map(str, gone))
+            parts.append(f"{name}{'s' * (len(gone) > 1)} {which}")
+    parts += [f"{len(rest):,} {'other ' if parts else ''}run{'s' * (len(rest) != 1)}"] if rest else []
+    return f"Missing: {'; '.join(parts)}."
+
+
+def _completing(variant: Variant, directory: Path) -> str:
+    words = ["gesmr study run functions --profile paper", *_flags(variant), f"--out {shell(directory)}"]
+    return " ".join(words)
+
+
+def _flags(variant: Variant) -> list[str]:
+    return ["--shifted"] * variant.shifted + ["--as-text"] * (variant.reading is Reading.TEXT)
 
 
 def _asked(selection: Selection) -> set[_RunKey]:
@@ -106,8 +145,7 @@ def _command(results: Results, directory: Path) -> str:
     first, last = min(results.seeds), max(results.seeds)
     if results.seeds != tuple(range(len({run[4] for run in usual}))):
         words.append(f"--seeds {f'{first}-{last}' if first else last + 1}")
-    words += ["--shifted"] * results.variant.shifted + ["--as-text"] * (results.variant.reading is Reading.TEXT)
-    return " ".join([*words, f"--out {shell(directory)}"])
+    return " ".join([*words, *_flags(results.variant), f"--out {shell(directory)}"])
 
 
 def _ranks(results: _ByVariant) -> Section:
