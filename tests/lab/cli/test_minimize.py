@@ -181,7 +181,7 @@ def test_checkpoint_resume_and_log(here):
     assert code == 0, said
     code, _, said = run("bowl", *SMALL, "--checkpoint", "run")
     assert code == 2
-    assert "--resume goes on from it" in said
+    assert "--resume continues it" in said
     seedless = [option for option in SMALL if option not in ("--seed", "4")]
     code, out, _ = run("bowl", *seedless, "--checkpoint", "run", "--resume", "--json", "--log", "run.jsonl")
     assert code == 0

@@ -34,7 +34,23 @@ _CODES = (
 _ORDER = ("minimize", "compare", "playground", "study", "report", "landscape", "watch")
 
 
-class _InOrder(typer.core.TyperGroup):
+class _PlainHelp:
+    """--help says of itself no type of what it takes: it takes nothing."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class _Command(_PlainHelp, typer.core.TyperCommand): ...
+
+
+class _Group(_PlainHelp, typer.core.TyperGroup): ...
+
+
+class _InOrder(_Group):
     """What most people are after comes first."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -57,12 +73,13 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 study_app = typer.Typer(
-    help="Run a study of the paper, and see what came of it.",
+    help="Run a study of the paper and show its results.",
     epilog=examples(
         "gesmr study list",
         "gesmr study run functions --seeds 3 --dims 2,30",
         "gesmr study table functions",
     ),
+    cls=_Group,
     no_args_is_help=True,
     rich_markup_mode="rich",
 )
@@ -117,9 +134,8 @@ def command(
 
         options = [option for each in declared for option in _options(each)]
         guarded.__signature__ = Signature(options)  # type: ignore[attr-defined]
-        return parent.command(name, epilog=examples(*lines, title="Example:" if len(lines) == 1 else "Examples:"))(
-            guarded
-        )
+        epilog = examples(*lines, title="Example:" if len(lines) == 1 else "Examples:")
+        return parent.command(name, epilog=epilog, cls=_Command)(guarded)
 
     return register
 

@@ -36,19 +36,21 @@ class Request:
     ] = None
     methods: Annotated[
         str | None,
-        typer.Option(help="As in gesmr,GESMR,SAMR,DE,CMA-ES,sep-CMA-ES,optuna:TPE,evosax:SNES,random or mine:method."),
+        typer.Option(
+            help="As in gesmr,DE,CMA-ES; also GESMR, SAMR, sep-CMA-ES, optuna:TPE, evosax:SNES, random, mine:method."
+        ),
     ] = None
-    seeds: Annotated[str, typer.Option(help="How many, or a range as in 40-79.", metavar="N|A-B")] = "10"
+    seeds: Annotated[str, typer.Option(help="The number of seeds, or a range as in 40-79.", metavar="N|A-B")] = "10"
     maxfun: Annotated[int | None, typer.Option(help="Evaluations of every run; default: 200 per variable.")] = None
     targets: Annotated[str | None, typer.Option(help="Values to reach, as in 0.1,1e-6.")] = None
     init_std: Annotated[float | None, typer.Option(help="Spread of first candidates around x0.")] = None
     direction: Annotated[str, typer.Option(help="minimize, or maximize if higher is better.")] = "minimize"
     vectorized: Annotated[
-        bool, typer.Option("--vectorized", help="The function takes all candidates, one per row, to all values.")
+        bool, typer.Option("--vectorized", help="The function takes all candidates at once, one per row.")
     ] = False
-    save: Annotated[Path | None, typer.Option(help="Keep finished runs here, and go on from them.", metavar="FILE")] = (
-        None
-    )
+    save: Annotated[
+        Path | None, typer.Option(help="Keep finished runs here, and continue from them.", metavar="FILE")
+    ] = None
 
 
 def _left_behind(request: Request, **_: Any) -> str:

@@ -36,19 +36,23 @@ class Passed:
     popsize: Annotated[int | None, typer.Option(help="Members of the population.")] = None
     controller: Annotated[str | None, typer.Option(help="How the rate is chosen: GESMR, SAMR, 15MR …")] = None
     truncation: Annotated[float | None, typer.Option(help="The share of members that may become parents.")] = None
-    maxiter: Annotated[int | None, typer.Option(help="Generations.")] = None
-    maxfun: Annotated[int | None, typer.Option(help="Evaluations, never exceeded.")] = None
-    maxtime: Annotated[float | None, typer.Option(help="Seconds.")] = None
-    target: Annotated[float | None, typer.Option(help="A value that is good enough.")] = None
-    patience: Annotated[int | None, typer.Option(help="Generations without a better value.")] = None
-    ftol: Annotated[float | None, typer.Option(help="The share of what was gained that counts as better.")] = None
-    xtol: Annotated[float | None, typer.Option(help="Members that are no farther apart, in ranges, are one.")] = None
+    maxiter: Annotated[int | None, typer.Option(help="The most generations.")] = None
+    maxfun: Annotated[int | None, typer.Option(help="The most evaluations.")] = None
+    maxtime: Annotated[float | None, typer.Option(help="The most seconds.")] = None
+    target: Annotated[float | None, typer.Option(help="Stop at a value as good as this.")] = None
+    patience: Annotated[int | None, typer.Option(help="Stop after this many generations without a better value.")] = (
+        None
+    )
+    ftol: Annotated[float | None, typer.Option(help="The least gain that counts, as a share of the whole gain.")] = None
+    xtol: Annotated[float | None, typer.Option(help="Stop when members are this close, in units of the ranges.")] = None
     tol: Annotated[float | None, typer.Option(help="Both --ftol and --xtol.")] = None
     vectorized: Annotated[
-        bool, typer.Option("--vectorized", help="The function takes all candidates, one per row, to all values.")
+        bool, typer.Option("--vectorized", help="The function takes all candidates at once, one per row.")
     ] = False
-    restarts: Annotated[int, typer.Option(help="How often to begin anew when patience has run out.")] = 0
-    on_error: Annotated[str, typer.Option(help="What an exception is: raise, or worst for the worst value.")] = "raise"
+    restarts: Annotated[int, typer.Option(help="How often to start again when patience has run out.")] = 0
+    on_error: Annotated[
+        str, typer.Option(help="On an exception: raise, or worst, which counts it as the worst value.")
+    ] = "raise"
     direction: Annotated[str, typer.Option(help="minimize, or maximize if higher is better.")] = "minimize"
 
 
@@ -62,14 +66,14 @@ class Request:
     space: Annotated[
         Path | None, typer.Option(help="Named variables instead: a .toml or .json file.", metavar="FILE")
     ] = None
-    seed: Annotated[int | None, typer.Option(help="Repeats a run.")] = None
+    seed: Annotated[int | None, typer.Option(help="The same seed repeats a run.")] = None
     workers: Annotated[
         str | None, typer.Option(help="A number of processes (-1: all CPUs), ray, or the address of a Ray cluster.")
     ] = None
     timeout: Annotated[float | None, typer.Option(help="Seconds a candidate may take, with --workers.")] = None
     checkpoint: Annotated[Path | None, typer.Option(help="Keep the run here.", metavar="FILE")] = None
     every: Annotated[int | None, typer.Option(help="Generations between checkpoints; default: 10 s.")] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint, if it is there.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint, if there is one.")] = False
     log: Annotated[Path | None, typer.Option(help="Add a line of JSON for every generation.", metavar="FILE")] = None
 
 
@@ -111,7 +115,7 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
         if request.checkpoint is None and (request.resume or request.every is not None):
             raise LabError("--resume and --every need --checkpoint")
         if request.checkpoint is not None and archive.exists(request.checkpoint) and not request.resume:
-            raise LabError(f"{request.checkpoint} exists already: --resume goes on from it, or choose another file")
+            raise LabError(f"{request.checkpoint} exists already: --resume continues it, or choose another file")
         seed = _seed(request)
         variables = Variables.said(request)
         checkpoint = None if request.checkpoint is None else Checkpoint(request.checkpoint, request.every)

@@ -16,7 +16,7 @@ def playground(
         bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.", show_default=True)
     ] = True,
 ) -> None:
-    """Watch evolution on a landscape, methods side by side, in a page that this machine alone can see."""
+    """Watch methods evolve side by side on a landscape, in a page that only this machine can open."""
     from ..playground import Playground  # noqa: PLC0415 - brings JAX, which other commands need not wait for
 
     try:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The study; `gesmr study list` names them.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for a program.")]
 To = Annotated[Path | None, typer.Option(help="Where to write; default: beside the results.", metavar="DIR")]
-Rows = Annotated[list[str] | None, typer.Option("--row", help="A row, as in ackley,100,10; may be repeated.")]
+Rows = Annotated[
+    list[str] | None, typer.Option("--row", help="A row, as in ackley,100,10; may be repeated.", metavar="ROW")
+]
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Where:
     ] = None
     ray: Annotated[bool, typer.Option("--ray", help="Compute on the nodes of a Ray cluster.")] = False
     address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster, as in host:6379; default: the one that runs here.")
+        str | None, typer.Option(help="Address of the Ray cluster, as in host:6379; default: the one that runs here.")
     ] = None
 
     def run(self, study: Study, selection: Selection, directory: Path) -> int:
@@ -79,15 +81,15 @@ class Where:
 class Asked:
     """Which runs are computed, and then shown."""
 
-    profile: Annotated[str, typer.Option(help="How much of it: quick, or paper for all of it.")] = "quick"
+    profile: Annotated[str, typer.Option(help="How much to run: quick, or paper for all of it.")] = "quick"
     seeds: Annotated[
         str | None, typer.Option(help="Seeds 0 … N−1, or a range as in 40-79; default: the profile's.", metavar="N|A-B")
     ] = None
     shifted: Annotated[
-        bool, typer.Option("--shifted", help="With every optimum moved to a draw of the first population.")
+        bool, typer.Option("--shifted", help="Move every optimum to a random point, drawn as the first population is.")
     ] = False
     as_text: Annotated[
-        bool, typer.Option("--as-text", help="By the paper's sentences alone, not as its tables were computed.")
+        bool, typer.Option("--as-text", help="Follow the paper's text alone, not the way its tables were computed.")
     ] = False
     out: Annotated[Path | None, typer.Option(help="Where results are kept; default: runs/PROFILE.", metavar="DIR")] = (
         None
@@ -180,7 +182,7 @@ def run(
     init: Annotated[str | None, typer.Option(help="How networks of `images` start: uniform, he or normal.")] = None,
     where: Where = Where(),
 ) -> None:
-    """Compute what is missing of a study. Killed and started again, it goes on where it was."""
+    """Compute what is missing of a study. If it is stopped, the same command continues it."""
     names = {"functions": names_said(functions), "methods": names_said(methods), "tasks": names_said(tasks)}
     selection = asked.selection(dims=_numbers("dims", dims), images=images, init=init, **names)
     where.run(_study(name), selection, asked.directory)
@@ -247,7 +249,7 @@ def compare(
     against: Annotated[Path, typer.Option(help="A printed table as CSV, or a directory of them.", metavar="PATH")],
     results: Results,
     table: Annotated[
-        int | None, typer.Option(min=1, max=3, help="Which table it is, if its name does not say.")
+        int | None, typer.Option(min=1, max=3, help="Which of the paper's tables it is, if its name does not say.")
     ] = None,
     to: To = None,
     as_json: AsJson = False,
@@ -266,7 +268,7 @@ def decide_claims(
 ) -> None:
     """Decide the paper's claims, each by its rule, from all studies that have been run.
 
-    Some seeds, moved optima or the paper's text: from the studies that have such, which is `functions`.
+    --seeds, --shifted and --as-text leave only studies that have such runs: `functions`.
     """
     from ..show import claims
 
@@ -291,7 +293,7 @@ def export(
     results: Results,
     row: Rows = None,
 ) -> None:
-    """Write the small summaries of a study that are worth keeping: tables, statistics, claims, figures, provenance."""
+    """Write small files that are worth keeping: tables, statistics, claims, figures and where they come from."""
     shown = results.of(name, row)
     shown.view.export(shown.store, shown.options, to, console())
 
@@ -317,7 +319,7 @@ def show_landscape(
     std: Annotated[float, typer.Option(help="Points are drawn from N(0, std² I).")] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """What mutation does to a function of yours: change of value against mutation rate, and the best rates."""
+    """Show what mutation does to your function: the change of value against the mutation rate, and the best rates."""
     from ..studies.landscape import show as landscape
 
     function = load_callable(objective)
@@ -336,11 +338,13 @@ def watch(
         str | None, typer.Option(help="Only this task, as in cartpole; default: every one there is.")
     ] = None,
     method: Annotated[str, typer.Option(help="Whose policy, as in SAMR.")] = "GESMR",
-    seed: Annotated[int | None, typer.Option(help="Of which run; default: the best on held-out episodes.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="The run's seed; default: the best run on held-out episodes.")
+    ] = None,
     episode: Annotated[int, typer.Option(min=0, help="Which held-out episode.")] = 0,
     to: To = None,
 ) -> None:
-    """Show the best policy of a control run at work: an animation (GIF) and a strip of frames (PNG)."""
+    """Show the best policy of a control run: an animation (GIF) and a strip of frames (PNG)."""
     from ..studies.control.watch import watch as animate
 
     reachable(directory)

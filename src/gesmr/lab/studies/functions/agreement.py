@@ -83,6 +83,8 @@ def printed_tables(path: Path, table: int | None = None) -> dict[str, Printed]:
     """By name, "table1" …: of a file, which is Table `table` if its name does not say, or all of a directory."""
     if path.is_file() and table is not None:
         return {f"table{table}": read_printed(path)}
+    if not path.exists():
+        raise LabError(f"there is no {path}")
     files = sorted(path.glob("*table[123]*.csv")) if path.is_dir() else [path]
     found = {which_table(file): read_printed(file) for file in files}
     if table is not None:
