@@ -24,6 +24,7 @@ OUTSIDE = (
 )
 LINK = re.compile(r"(?<=\]\()([^)\s#]+)")
 UNIT = re.compile(r"(?<=\d) (?=(?:µs|ms|s|[kMGT]B) \|)")  # which a table keeps beside its number
+CELL = re.compile(r"<td(?= |>)(?=[^>]*>(?:(?!</td>)<[^>]*>|[^<]){50})")  # of a table, with a sentence
 FENCE = re.compile(r"^```.*?^```", re.S | re.M)
 
 
@@ -53,6 +54,11 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
         parts += [links(markdown[start : fence.start()], page.file.src_uri, files), fence.group()]
         start = fence.end()
     return "".join([*parts, links(markdown[start:], page.file.src_uri, files)])
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Cells with a sentence are marked, for screens so narrow that each would be a column of single words."""
+    return CELL.sub('<td class="sentence"', html)
 
 
 def links(text: str, uri: str, files: Files) -> str:
