@@ -19,14 +19,14 @@ _REDRAWS = 16  # after which what is still outside is reflected
 class Bounds:
     """`low ≤ x ≤ high`, each a number or one per variable; infinite on a side that is open, equal where x is fixed.
 
-    A variable with a finite range is mutated in units of it: a rate of 0.1 is a tenth of high − low, and no rate acts
-    beyond 1. The others are mutated in units of `unit`, by default 1. What a mutation carries outside comes back by
-    `handling`: "reflect" mirrors it at the bound, "clip" puts it there, "resample" draws that gene again.
+    A variable with a finite range is mutated in units of it: a rate of 0.1 is a tenth of high − low, and rates above 1
+    act as 1. The others are mutated in units of `unit`, by default 1. `handling` says what happens to a gene that a
+    mutation carries outside: "reflect" mirrors it at the bound, "clip" puts it on the bound, "resample" draws it again.
 
-    Variables that are rounded where they are used must not be stuck when rates are small: with a chance of `leaps`, one
-    number per variable, they move by one unit up or down, beside their mutation. `unordered`, one truth value per
-    variable, marks those that number k options, in a range of −0.5 to k − 0.5. They are not moved at all: with a chance
-    of the rate, but at least `leaps` and at most 1, any option takes their place.
+    Variables that are rounded where they are used would get stuck when rates are small. So with a chance of `leaps`,
+    one number per variable, they also move by one unit up or down. `unordered`, one truth value per variable, marks
+    those that number k options, in a range of −0.5 to k − 0.5. They are not moved but drawn again, from all options,
+    with a chance of the rate, but at least `leaps` and at most 1.
     """
 
     low: Any = float("-inf")

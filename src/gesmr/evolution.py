@@ -45,22 +45,22 @@ def evolve(
 
     Compiled once per shape: calls that differ in data only (the state, the floats of `ga`, the arrays of a
     problem) share one program, if `objective` is the same function or a pytree such as the problems of
-    `gesmr.problems`. A state with a leading axis of seeds (`jax.vmap(ga.init)`) is many runs, and what comes back has
-    that axis too; hyperparameters are batched by `jax.vmap` around this function.
+    `gesmr.problems`. A state with a leading axis of seeds (`jax.vmap(ga.init)`) is many runs, and the results have that
+    axis too; hyperparameters are batched by `jax.vmap` around this function.
 
     `record(state)` is called after every generation; what it returns is stacked in `history.extra`.
     `batch_size` evaluates that many candidates at a time, for objectives that need much memory.
     `donate=True` lets the loop reuse the memory of `state.population`, which must not be used afterwards.
-    A population in bfloat16 is stored as such; arithmetic is in single precision, and so is what `objective` gets.
+    A population in bfloat16 stays in bfloat16; arithmetic and what `objective` gets are in single precision.
 
-    `devices` spreads the run: a number of devices, "all", a list of them or a `jax.sharding.Mesh` of one axis. Of many
-    runs every device computes some. Of a single run every device makes and evaluates a share of the children,
-    `batch_size` at a time; the population is then sharded by genes, and returned so if their number can be divided by
-    that of the devices.
+    `devices` spreads the work: a number of devices, "all", a list of them or a `jax.sharding.Mesh` of one axis. Of many
+    runs, every device computes some. Of a single run, every device makes and evaluates a share of the children,
+    `batch_size` at a time; the population is sharded by genes, and returned that way if the number of genes is a
+    multiple of the number of devices.
 
-    `keyed=True` is for a random objective, which is called as `objective(candidates, key)`, with a `noise.Key` of each
-    generation's own. All batches and devices get the same: what is drawn for row i is drawn again for row i of the next
-    batch. A value is that of one evaluation: the elite keeps the one it had, however lucky.
+    `keyed=True` is for a random objective, which is called as `objective(candidates, key)`, with a new `noise.Key` in
+    each generation. All batches and devices get the same key, so row i of every batch gets the same draws. A candidate
+    is evaluated once: the elite keeps its value, however lucky.
     """
     check_run(ga, objective, state, generations)
     if record is not None:

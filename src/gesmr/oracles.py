@@ -66,8 +66,8 @@ class _RateSearch:
 class OFMR(_RateSearch):
     """The optimal fixed mutation rate: a whole run for each rate of a grid, then one more with the best.
 
-    Only that last run is returned. It starts from the given state, with that state's noise; the trials have
-    other noise. Among trials that end equal any may be taken, or with `ties="first"` that of the smallest rate.
+    Only that last run is returned. It starts from the given state, with that state's noise; the trials have other
+    noise. If trials end with equal values, one is taken at random, or with `ties="first"` that of the smallest rate.
     """
 
     _first_place: ClassVar = _OFMR_TRIALS
@@ -86,8 +86,8 @@ class OFMR(_RateSearch):
 class LAMR(_RateSearch):
     """LAMR-G: before every `window` (G) generations, look that far ahead with each rate of a grid, and take the best.
 
-    A look-ahead is a fixed-rate run from the current population, with noise of its own. A last window that is
-    shorter looks that much less ahead. `ties` as in `OFMR`.
+    A look-ahead is a fixed-rate run from the current population, with noise of its own. If the last window is shorter,
+    it looks ahead no further than that. `ties` as in `OFMR`.
     """
 
     _first_place: ClassVar = _LAMR_TRIALS

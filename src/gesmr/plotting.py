@@ -50,11 +50,11 @@ _MOST = 1e150  # that is drawn: matplotlib's ticks overflow at its square
 
 
 def plot(results: Any, *, axes: Any = None, by: str = "evaluations", path: Any = None) -> Any:
-    """Best value, mutation rates and diversity as runs went on: a matplotlib Figure.
+    """Draw the best value, mutation rates and diversity over a run: a matplotlib Figure.
 
-    results: a result of `gesmr.minimize`; several, of other seeds, for a median with a band between the quartiles; or
-        a dictionary of either by name, to compare methods.
-    axes: three axes of yours to draw on, instead of a figure of its own.
+    results: a result of `gesmr.minimize`; several results, of different seeds, for a median with a band between the
+        quartiles; or a dictionary of either by name, to compare methods.
+    axes: three axes of yours to draw on, instead of a new figure.
     by: "evaluations" or "generations".
     path: a file to write the figure to, such as run.png, run.pdf or run.svg.
     """

@@ -39,25 +39,26 @@ def compare(
     save: str | Path | None = None,
     disp: bool = False,
 ) -> Comparison:
-    """How well methods do on `fun`, with the same starts and the same number of evaluations. `print` the result.
+    """Compare methods on `fun`, with the same starts and the same number of evaluations. `print` the result.
 
     fun, args, bounds, constraints, eq_tol, integrality, direction, init_std, vectorized: as in `gesmr.minimize`.
-        `fun` is called in Python, also if it is a JAX function.
-    x0: where every run begins, a vector or a pytree; a function of a NumPy Generator that draws such, once for each
-        seed; or a `gesmr.Space`, where starts are drawn.
-    methods: names, controllers and callables, or a dictionary of such by the names they shall have.
-        "gesmr" is `gesmr.minimize` as it is by default; "GESMR", "SAMR", "15MR" … are the paper's; "DE" is scipy's
-        differential evolution; "CMA-ES" and "sep-CMA-ES" are pycma's; "optuna:TPE" and "evosax:SNES" any sampler or
-        strategy of theirs; "random" is random search. `gesmr.comparing.method(name, ...)` gives one other options. A
-        callable gets an `Objective` and a `Problem`. By default gesmr and what is installed of CMA-ES, DE and random.
-    seeds: how many, from 0, or which.
-    maxfun: evaluations of every run, 200 for each variable if not given. A method that ends before is begun again with
-        what is left, from a start drawn anew, so that all have the same.
-    targets: values for which the table says how many runs reached them, and when.
-    save: a file that keeps every run when it is finished, and from which the same call goes on.
+        `fun` is called in Python, even if it is a JAX function.
+    x0: where every run begins: a vector or a pytree; a function of a NumPy Generator that draws one for each seed; or
+        a `gesmr.Space`, from which starts are drawn.
+    methods: names, controllers and callables, or a dictionary that gives them names of your own.
+        "gesmr" is `gesmr.minimize` with its defaults; "GESMR", "SAMR", "15MR" … are the paper's; "DE" is scipy's
+        differential evolution; "CMA-ES" and "sep-CMA-ES" are pycma's; "optuna:TPE" and "evosax:SNES" are examples of
+        Optuna's samplers and evosax's strategies; "random" is random search. `gesmr.comparing.method(name, ...)` gives
+        a method other options. A callable gets an `Objective` and a `Problem`. The default is gesmr, random search,
+        and CMA-ES and DE if they are installed and can be used.
+    seeds: their number, counted from 0, or the seeds themselves.
+    maxfun: evaluations of every run; by default 200 for each variable. A method that ends early starts again, from a
+        new random start, with the evaluations that are left, so that all methods have the same number.
+    targets: values; the table says how many runs reached each of them, and when.
+    save: a file that keeps every finished run; the same call continues from it.
     disp: print a line for every run.
 
-    A method that fails has a line that says so; errors of `fun` itself come through.
+    If a method fails, its line says so; errors of `fun` itself are raised.
     """
     given = {"bounds": bounds, "integrality": integrality, "init_std": init_std}
     task = Task(

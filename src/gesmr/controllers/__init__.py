@@ -49,7 +49,7 @@ def controller(name: str, num_children: int = 100) -> Controller:
     """The method the paper calls `name`, with the paper's parameters: "GESMR", "UCB/5", "1CMR" …
 
     "GESMR-X" is GESMR with recombination in 40% of its groups (docs/recombination.md).
-    GESMR's K is √N, the 10 groups of the paper at its N = 100; say `num_children` for another N.
+    GESMR's K is √N: the paper's 10 groups at its N = 100. Give `num_children` for another N.
     "UCB/R" takes any R. The oracles OFMR and LAMR-G are searches over whole runs: `gesmr.OFMR`, `gesmr.LAMR`.
     """
     if not isinstance(name, str):

@@ -37,12 +37,12 @@ _GUARD = (
 
 
 class Pool(Crew):
-    """Processes of this machine, as many as there are CPUs by default.
+    """Processes of this machine; by default one for each CPU.
 
-    timeout: seconds a candidate may take, with sending it; then its process is ended. A process that takes longer than
-        that, and than a minute, to load the function is ended too.
-    tries: how often a candidate is tried that processes die of, or that takes too long.
-    chunk: candidates sent at a time, by default found out from how long they take.
+    timeout: seconds a candidate may take, including sending it; then its process is ended. A process that takes longer
+        than this, and longer than a minute, to load the function is ended too.
+    tries: how often to try a candidate that takes too long or whose process dies.
+    chunk: candidates sent at a time; by default measured from how long they take.
     """
 
     _grain = 0.002

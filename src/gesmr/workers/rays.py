@@ -16,12 +16,13 @@ _START_SECONDS = 60.0  # for the first worker of a cluster
 class Ray(Crew):
     """Actors of a Ray cluster, one for each of its CPUs by default.
 
-    address: None, "ray" or "auto" for the cluster of this machine, or one that is started for as long as it is needed;
-        "ray://host:10001" or "host:6379" for another. If this process is connected to one already, that is used.
-    actors: how many.
-    cpus: of each. Fractions are allowed.
+    address: None, "ray" or "auto" for the cluster of this machine, or, if there is none, one that is started for as
+        long as it is needed; "ray://host:10001" or "host:6379" for another. If this process is already connected to a
+        cluster, that one is used.
+    actors: their number.
+    cpus: the CPUs of each actor. Fractions are allowed.
     timeout, tries, chunk: as for `Pool`.
-    options: of `ray.init`, such as num_cpus for a cluster that is started or runtime_env for any.
+    options: of `ray.init`, such as num_cpus for a cluster that is started, or runtime_env for any.
     """
 
     _grain = 0.02

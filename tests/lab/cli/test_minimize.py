@@ -374,7 +374,7 @@ def test_interrupting_says_how_to_go_on(here, checkpoint):
     if checkpoint is None:
         assert "nothing was kept: --checkpoint FILE keeps a run" in said
         return
-    line = said.partition("To go on:\n")[2].strip()
+    line = said.partition("To continue:\n")[2].strip()
     assert shlex.split(line)[1:] == ["-m", "gesmr", "minimize", "slow_to_minimize.py:f", *options, "--resume"]
     shorter = line.replace("--maxtime 60", "--maxtime 1")
     again = subprocess.run(shorter, check=False, shell=True, capture_output=True, text=True, timeout=60)

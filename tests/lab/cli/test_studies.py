@@ -309,7 +309,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=120)
     assert process.returncode == 130
-    line = said.partition("To go on:\n")[2].strip()
+    line = said.partition("To continue:\n")[2].strip()
     words = ["-m", "gesmr", "study", "run", "functions", *some, "--out", str(out)]
     assert shlex.split(line)[1:] == words
     assert "Traceback" not in said

@@ -56,7 +56,7 @@ class Request:
 def _left_behind(request: Request, **_: Any) -> str:
     """What Ctrl-C does."""
     if request.save is None:
-        return "interrupted; nothing was kept: --save FILE keeps finished runs, and the same command goes on from them"
+        return "interrupted; nothing was kept: --save FILE keeps finished runs, and the same command continues"
     return kept(f"finished runs are kept in {request.save}")
 
 

@@ -80,7 +80,7 @@ class Request:
 def _left_behind(request: Request, **_: Any) -> str:
     """What Ctrl-C does."""
     if request.checkpoint is None:
-        return "interrupted; nothing was kept: --checkpoint FILE keeps a run, and --resume goes on from it"
+        return "interrupted; nothing was kept: --checkpoint FILE keeps a run, and --resume continues it"
     if not archive.exists(request.checkpoint):
         return f"interrupted before there was anything to keep in {request.checkpoint}"
     return kept(f"the run is kept in {request.checkpoint}", "--resume")

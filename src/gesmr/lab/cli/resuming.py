@@ -1,4 +1,4 @@
-"""What Ctrl-C leaves behind, and the command that goes on from it."""
+"""What Ctrl-C leaves behind, and the command that continues it."""
 
 import shlex
 import shutil
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def kept(what: str, *more: str) -> str:
-    """That `what` is kept; the command that was given goes on from there, with `more` options if it lacks them."""
-    return f"interrupted; {what}. To go on:\n  {again(*more)}"
+    """That `what` is kept; the command that was given continues it, with `more` options if it lacks them."""
+    return f"interrupted; {what}. To continue:\n  {again(*more)}"
 
 
 def given() -> str:
