@@ -19,10 +19,12 @@ class Mates(NamedTuple):
 
     def genes(self, population: Array, words: Array) -> Array:
         """Their genes `[children, d]` out of a population `[N+1, d]`, by random `words u32[children, d]`."""
-        place = noise.integer(words, self.count)
+        odd = self.children % 2  # an even number of rows is gathered, because XLA makes slow code for an odd one
+        place = noise.integer(jnp.concatenate([words[:odd], words]), self.count)
         members = jnp.broadcast_to(self.members, (self.children, self.members.shape[1]))
+        members = jnp.concatenate([members[:odd], members])
         member = jnp.take_along_axis(members, place, axis=1, mode="promise_in_bounds")
-        return jnp.take_along_axis(population, member, axis=0, mode="promise_in_bounds")
+        return jnp.take_along_axis(population, member, axis=0, mode="promise_in_bounds")[odd:]
 
 
 def mates_of(controller: Any, selected: Selected) -> Mates | None:
