@@ -156,7 +156,8 @@ def snapshot(run: Run) -> Content:
 def _parts(setup: Setup, meta: dict[str, Any], arrays: Arrays, shards: Shards | None) -> dict[str, Any]:
     """What a checkpoint says of a run of this setup: phase, progress, record, champion, whether it has warned."""
     layout, progress, record = setup.layout, _progress(meta["progress"]), Record()
-    ga, key, members = setup.ga(progress.run), phases.key(setup, progress.run), setup.members(progress.run)
+    ga, begun, members = setup.ga(progress.run), phases.begun(setup, progress.run), setup.members(progress.run)
+    key = phases.key(begun)
     rows = population_of(arrays, setup, members)
     population = jnp.asarray(rows) if shards is None else shards.shard(rows)
     columns = (arrays.get(f"history.{name}", (progress.nit,), kind) for name, kind in _HISTORY.items())
@@ -172,7 +173,7 @@ def _parts(setup: Setup, meta: dict[str, Any], arrays: Arrays, shards: Shards | 
     elif meta["phase"] == "ran":
         phase = Ran(state_of(ga, key, arrays, setup)._replace(population=population))
     elif "known" in arrays:  # a first population, after which the next has been asked for
-        phase = phases.valued(ga, setup, key, first_of(arrays, population, setup), ask=shards is None)
+        phase = phases.valued(ga, setup, begun, first_of(arrays, population, setup), ask=shards is None)
     else:
         phase, _, _ = phases.told(ga, population, before_of(ga, key, arrays, setup))
     pending = None if meta.get("pending") is None else pending_of(meta["pending"], arrays, setup, phase)

@@ -112,14 +112,14 @@ def _loop(ga: GA, population: Array, given: _Given, shape: _Shape) -> tuple[Arra
 
 
 def _first_values(
-    objective: TracedObjective, rows: Array, key: noise.Key, batch_size: int | None, shards: Shards | None
+    objective: TracedObjective, rows: Array, begun: phases.Begun, batch_size: int | None, shards: Shards | None
 ) -> tuple[Array, Array | None]:
     """Values and violations of a first population `f[n, d]`."""
 
     def part(objective: TracedObjective, rows: Array, key: Array | None) -> tuple[Array, Array | None]:
         return evaluate_children(_valued(objective, key, shards), packed(rows), batch_size, first=0)
 
-    draws = _random_key(objective, key, _BEFORE_THE_FIRST, 0)
+    draws = _random_key(objective, phases.key(begun), _BEFORE_THE_FIRST, 0)
     if shards is None:
         return part(objective, rows, draws)
     return shards.map(part, (REPLICATED, shards.by_gene, REPLICATED), REPLICATED)(objective, rows, draws)
@@ -200,22 +200,21 @@ class CompiledStep:
         with precision(setup.layout.dtype):
             rows = jnp.asarray(row[None], setup.layout.dtype)
             there = rows if shards is None else shards.shard(rows)
-            values, violations = self._values(there, phases.key(setup, 0))
+            values, violations = self._values(there, phases.begun(setup, 0))
             return float(values[0]) if violations is None or violations[0] == 0 else np.inf
 
     def _first(self, phase: First) -> None:
-        setup, key = self._run.setup, phases.key(self._run.setup, self._run.progress.run)
+        setup, begun = self._run.setup, phases.begun(self._run.setup, self._run.progress.run)
         rows = phase.population if not phase.known.any() else _taken(phase.population, np.flatnonzero(~phase.known))
-        children, violations = self._values(rows, key)
+        children, violations = self._values(rows, begun)
         values: Any = Values(children, violations=violations)  # type: ignore[arg-type]
         self._run.accept(values, len(rows) * setup.repeats, ask=False)
 
-    def _values(self, rows: jax.Array, key: noise.Key) -> tuple[np.ndarray, np.ndarray | None]:
+    def _values(self, rows: jax.Array, begun: phases.Begun) -> tuple[np.ndarray, np.ndarray | None]:
         """Of rows `f[n, d]` that are no children, with their violations if there are constraints."""
         n, shards = rows.shape[0], self._run.shards
         objective = self._traced(n)
-        there = key if shards is None else shards.replicate(key)
-        return jax.device_get(_programs(objective.code).first_values(objective, rows, there, self._batch(n), shards))
+        return jax.device_get(_programs(objective.code).first_values(objective, rows, begun, self._batch(n), shards))
 
     def _traced(self, rows: int, *others: int) -> TracedObjective:
         """The objective for so many `rows` in batches, and for so many `others` at once."""

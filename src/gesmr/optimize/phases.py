@@ -77,9 +77,9 @@ def first(setup: Setup, run: int, shards: Shards | None = None) -> First:
     with precision(setup.layout.dtype):
         around, size = (setup.x0, setup.init_std, setup.bounds), (members, setup.layout.dtype)
         if shards is None:
-            population = _draw(key(setup, run), head, *around, *size)
+            population = _draw(begun(setup, run), head, *around, *size)
         else:
-            population = _draw_sharded(key(setup, run), head, around, *size, shards)
+            population = _draw_sharded(begun(setup, run), head, around, *size, shards)
     values, known = np.full(members, np.nan, setup.layout.wide), np.zeros(members, bool)
     if run == 0 and setup.init_values is not None:
         known[: len(setup.init_values)] = True
@@ -95,17 +95,38 @@ def siblings(ga: GA, setup: Setup, run: int, phase: "First | Told", number: int)
             return np.asarray(_siblings(ga, phase.state, phase.proposal, np.uint32(number)))
         around, size = (setup.x0, setup.init_std, setup.bounds), (setup.members(run), setup.layout.dtype)
         head = np.empty((0, setup.layout.dim), setup.x0.dtype)
-        return np.asarray(_draw(_sibling_key(key(setup, run), np.uint32(number)), head, *around, *size))[~phase.known]
+        siblings = _sibling_key(begun(setup, run), np.uint32(number))
+        return np.asarray(_draw(siblings, head, *around, *size))[~phase.known]
 
 
-def key(setup: Setup, run: int) -> noise.Key:
-    return _key(np.uint32(setup.seed & 0xFFFFFFFF), np.uint32(setup.seed >> 32), np.uint32(run))
+class Begun(NamedTuple):
+    """A run after so many restarts."""
+
+    low: Any  # u32[]  of the seed
+    high: Any  # u32[]
+    restarts: Any  # u32[]
 
 
-def valued(ga: GA, setup: Setup, key: noise.Key, first: First, *, ask: bool) -> Told | Ran:
+def begun(setup: Setup, run: int) -> Begun:
+    return Begun(np.uint32(setup.seed & 0xFFFFFFFF), np.uint32(setup.seed >> 32), np.uint32(run))
+
+
+@jax.jit
+def key(begun: Begun) -> noise.Key:
+    """That of the seed, as `noise.key` makes it, and below it those of the restarts.
+
+    Programs that draw call it themselves: the host has no use for the key, and compiling takes time.
+    """
+    low, high, restarts = begun
+    key = noise.fold_in(noise.Key(jnp.uint32(0), jnp.uint32(0)), low, high)
+    below = noise.fold_in(key, _RESTARTS, restarts)
+    return noise.Key(*(jnp.where(restarts == 0, first, other) for first, other in zip(key, below, strict=True)))
+
+
+def valued(ga: GA, setup: Setup, begun: Begun, first: First, *, ask: bool) -> Told | Ran:
     """After a first population has all its values. It need not `ask` if compiled generations follow."""
     population, fitness, _, violations = first
-    state, rates = _first_state(ga, key, fitness, violations, setup.layout.dim)
+    state, rates = _first_state(ga, begun, fitness, violations, setup.layout.dim)
     if not ask:
         return Ran(state._replace(population=population))
     # The same program as for any other step, told to learn nothing
@@ -130,16 +151,8 @@ def asked(ga: GA, state: State) -> Told:
     return Told(None, state, *_propose(ga, state))
 
 
-@jax.jit
-def _key(low: Array, high: Array, run: Array) -> noise.Key:
-    """The key of a run: that of the seed, as `noise.key` makes it, and below it those of the restarts."""
-    key = noise.fold_in(noise.Key(jnp.uint32(0), jnp.uint32(0)), low, high)
-    below = noise.fold_in(key, _RESTARTS, run)
-    return noise.Key(*(jnp.where(run == 0, first, other) for first, other in zip(key, below, strict=True)))
-
-
 def _rows(
-    key: noise.Key,
+    below: Begun | noise.Key,
     head: Array,
     x0: Array,
     std: Array | None,
@@ -152,7 +165,8 @@ def _rows(
 
     `start` is the number of the first variable, where these are only some.
     """
-    keys = noise.fold_in(key, jnp.arange(members), noise.BEFORE_THE_FIRST_GENERATION)
+    origin = key(below) if isinstance(below, Begun) else below
+    keys = noise.fold_in(origin, jnp.arange(members), noise.BEFORE_THE_FIRST_GENERATION)
     words = noise.bits(keys, x0.shape[0], start)
     spread = jnp.asarray(1.0 if std is None else std, x0.dtype)
     population = (x0 + spread * noise.normal(words)).astype(x0.dtype)
@@ -169,21 +183,21 @@ def _rows(
 _draw = partial(jax.jit, static_argnums=(5, 6))(_rows)
 
 
-def _draw_sharded(key: noise.Key, head: np.ndarray, around: tuple, members: int, dtype: str, shards: Shards) -> Array:
+def _draw_sharded(begun: Begun, head: np.ndarray, around: tuple, members: int, dtype: str, shards: Shards) -> Array:
     """`_rows` on many devices, of the variables that each holds."""
 
-    def part(key: noise.Key, head: Array, around: tuple) -> Array:
+    def part(begun: Begun, head: Array, around: tuple) -> Array:
         x0, std, bounds = around
-        return _rows(key, head, x0, std, bounds, members, dtype, shards.genes.first)
+        return _rows(begun, head, x0, std, bounds, members, dtype, shards.genes.first)
 
     draw = jax.jit(shards.map(part, (REPLICATED, shards.by_gene, shards.per_gene(around)), shards.by_gene))
-    return draw(shards.replicate(key), shards.shard(head), shards.shard_genes(around))
+    return draw(begun, shards.shard(head), shards.shard_genes(around))
 
 
 @partial(exact.jit, static_argnums=4)
-def _first_state(ga: GA, key: Any, fitness: Any, violations: Any, num_genes: int) -> tuple[State, Array]:
+def _first_state(ga: GA, begun: Begun, fitness: Any, violations: Any, num_genes: int) -> tuple[State, Array]:
     """The state of a valued first population, without that, and some rates `f[N]` as the controller gives them."""
-    state = ga.start(key, fitness, num_genes, violations)
+    state = ga.start(key(begun), fitness, num_genes, violations)
     return state, ga.controller.rates(state.controller, jnp.zeros(ga.num_children, jnp.int32))
 
 
@@ -209,8 +223,8 @@ def seen_of(ga: GA, state: State, best: Array, shards: Shards | None = None) -> 
 
 
 @jax.jit
-def _sibling_key(key: noise.Key, number: Array) -> noise.Key:
-    return noise.fold_in(key, _SIBLINGS, number)
+def _sibling_key(begun: Begun, number: Array) -> noise.Key:
+    return noise.fold_in(key(begun), _SIBLINGS, number)
 
 
 @exact.jit

@@ -104,8 +104,8 @@ class Run:
         phase, progress, setup, self.handed = self.phase, self.progress, self.setup, False
         with precision(setup.layout.dtype), uninterrupted():
             if isinstance(phase, First):
-                key = phases.key(setup, progress.run)
-                self.phase = phases.valued(self.ga, setup, key, phase.filled(values), ask=ask)
+                begun = phases.begun(setup, progress.run)
+                self.phase = phases.valued(self.ga, setup, begun, phase.filled(values), ask=ask)
                 progress.elite_count = 1
                 progress.nfev += evaluations
                 found = self._best_member()
@@ -244,7 +244,7 @@ class Run:
         # Of values that are noise in part the lowest is the luckiest: the elite's is the mean of several.
         is_mean = self.setup.reevaluate != "none" and not isinstance(phase, First) and int(phase.state.generation) > 0
         at = 0 if is_mean else int(np.lexsort((values, violations))[0])
-        row = np.array(population[at]) if self.shards is None else self.shards.row(population, at)
+        row = _row(population, at) if self.shards is None else self.shards.row(population, at)
         return Best(float(violations[at]), float(values[at]), row.astype(self.setup.layout.wide, copy=False))
 
     def members(self) -> np.ndarray | None:
@@ -301,6 +301,12 @@ class Run:
                 path=self.path,
             )
         return result
+
+
+def _row(population: jax.Array, at: int) -> np.ndarray:
+    """A copy of one member. Where the host can see all of them no program is compiled for it."""
+    is_here = all(device.platform == "cpu" for device in population.devices())
+    return np.array(np.asarray(population)[at] if is_here else population[at])
 
 
 class Best(NamedTuple):
