@@ -89,5 +89,5 @@ def test_what_a_callback_gets_has_no_history():
 
 def test_as_a_picture(tmp_path):
     figure = example().plot(by="generations", path=tmp_path / "run.png")
-    assert figure.axes[0].get_xlabel() == "generations"
+    assert figure.axes[0].get_xlabel() == "Generations"
     assert (tmp_path / "run.png").stat().st_size > 1000

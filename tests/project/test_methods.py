@@ -28,6 +28,7 @@ def test_the_figures_are_shown_and_good_enough_for_a_large_screen():
     assert sum(path.stat().st_size for path in PICTURES) < 400_000
 
 
+@pytest.mark.slow
 def test_the_script_makes_the_figures(tmp_path):
     pytest.importorskip("matplotlib")
     script = [sys.executable, ROOT / "scripts/method_pictures.py", tmp_path, "--seeds", "2", "--generations", "12"]

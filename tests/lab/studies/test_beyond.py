@@ -336,6 +336,7 @@ def small():
             for method in ("GESMR", "GESMR-X", "SNES") for rotated in (False, True) for seed in (0, 1)]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_stored_does_not_depend_on_when(small, tmp_path):
     quiet = Console(quiet=True)
     whole, pieces = (Store(tmp_path / name, create=True) for name in ("whole", "pieces"))
