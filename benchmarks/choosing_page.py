@@ -32,6 +32,7 @@ from gesmr.lab.studies.functions.runs import GENERATIONS
 
 BEYOND, CHOICE = "beyond", "beyond-choice"
 FAR = "beyond-1000"  # more seeds of some methods in 1,000 dimensions, which stand for those of BEYOND
+MORE = "beyond-more"  # what was run later: other dimensions, functions and tasks
 KINDS = {
     "smooth": ("sphere",),
     "a narrow valley": ("rosenbrock",),
@@ -39,6 +40,7 @@ KINDS = {
     "rugged": ("ackley", "griewank", "rastrigin"),
 }
 OURS = (X, DEFAULT_X, DEFAULT, "GESMR")
+IMAGES_GENES = 2_140  # of the network for images
 NOT_RUN, NOT_THERE = "–", "Not run yet."
 Means = Mapping[str, float]  # by method, the geometric mean of what is to be low
 
@@ -57,7 +59,7 @@ class Final(NamedTuple):
 
 
 def finals() -> list[Final]:
-    found = {each[:-2]: each for name in (BEYOND, FAR) for each in map(_final, _lines(name, "beyond_final.csv"))}
+    found = {each[:-2]: each for name in (BEYOND, FAR, MORE) for each in map(_final, _lines(name, "beyond_final.csv"))}
     return list(found.values())
 
 
@@ -212,15 +214,55 @@ def of_constrained() -> list[str]:
     ]
 
 
+def of_images() -> list[Place]:
+    """Networks on images: those where others than GAs have been run too, by the loss in training."""
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for line in _of_networks("beyond_images.csv"):
+        place = line["Set"], line["images"], line["T"]
+        found.setdefault(place, {})[line["method"]] = float(line["training loss"])
+    return [
+        Place(
+            f"networks: {name}, {images} images", str(IMAGES_GENES), f"{evaluations_of(int(generations)):,}", means,
+            _link(MORE, "beyond"),
+        )
+        for (name, images, generations), means in found.items()
+        if any(algorithm(method) in OTHERS for method in means)
+    ]  # fmt: skip
+
+
+def of_control() -> list[list[str]]:
+    """Policies: returns on episodes on which they did not evolve; higher is better, so that no ratio says how far."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for line in _of_networks("beyond_control.csv"):
+        place = found.setdefault((line["Task"], line["T"]), {})
+        name, value = algorithm(line["method"]), float(line["held-out return"])
+        place[name] = max(value, place.get(name, -math.inf))
+    rows = []
+    for (task, generations), returns in found.items():
+        if X in returns and any(name in OTHERS for name in returns):
+            first, second, *_ = sorted(returns, key=lambda name: -returns[name])
+            ours = [f"{returns[name]:.3g}" if name in returns else NOT_RUN for name in OURS]
+            beside = f"{second}, {returns[second]:.3g}"
+            evaluations = f"{evaluations_of(int(generations)):,}"
+            best = f"**{first}**, {returns[first]:.3g}"
+            rows.append([f"control: {task}, return", NOT_RUN, evaluations, best, beside, *ours, _link(MORE, "beyond")])
+    return rows
+
+
+def _of_networks(file: str) -> list[dict[str, str]]:
+    """Lines of the study `beyond`, those that were run later last."""
+    return [*_lines(BEYOND, file), *_lines(MORE, file)]
+
+
 HEADINGS = ("problem", "d", "evaluations", "best", "next, times the best", *OURS, "source")
 
 
 def places() -> list[Place]:
-    return [*by_kind(finals()), *of_coco(), *of_mixed()]
+    return [*by_kind(finals()), *of_images(), *of_coco(), *of_mixed()]
 
 
 def the_map() -> str:
-    return "\n".join(table(HEADINGS, [*(place.cells() for place in places()), of_constrained()], 5))
+    return "\n".join(table(HEADINGS, [*(place.cells() for place in places()), *of_control(), of_constrained()], 5))
 
 
 def winners(found: Sequence[Place]) -> list[str]:
@@ -243,7 +285,10 @@ def _spread(ratios: Sequence[float]) -> str:
 
 def of_study(name: str, file: str) -> str:
     """A table of a study, its numbers with three digits."""
-    lines = _lines(name, file)
+    return _shown(_lines(name, file))
+
+
+def _shown(lines: Sequence[dict[str, str]]) -> str:
     if not lines:
         return NOT_THERE
     return "\n".join(table(list(lines[0]), [[three_digits(cell) for cell in line.values()] for line in lines]))
@@ -313,8 +358,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "beyond-choice": partial(of_study, CHOICE, "beyond_choice.csv"),
     "beyond-counts": partial(of_study, BEYOND, "beyond_counts.csv"),
     "beyond-counts-default": partial(of_study, BEYOND, f"beyond_counts_{DEFAULT_X}.csv"),
-    "beyond-images": partial(of_study, BEYOND, "beyond_images.csv"),
-    "beyond-control": partial(of_study, BEYOND, "beyond_control.csv"),
+    "beyond-images": lambda: _shown(_of_networks("beyond_images.csv")),
+    "beyond-control": lambda: _shown(_of_networks("beyond_control.csv")),
 }
 
 
