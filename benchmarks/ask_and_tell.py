@@ -21,6 +21,8 @@ import numpy as np
 from common import Line, conditions, has_marks, interleaved, marks, printed, replace_table
 
 import gesmr
+from gesmr.optimize import checkpoint
+from gesmr.optimize.run import Run
 
 TABLE = "ask and tell"
 MEMBERS, DIM = 101, 100
@@ -104,20 +106,20 @@ def alone(repeats: int) -> Line:
 def checkpoints(seconds: float, every: float) -> Line:
     """The time that writing takes within a run, from inside it: two runs would differ by more than that."""
     spent = []
-    save = gesmr.Optimizer.save
+    save = checkpoint.save
 
-    def measured(optimizer: gesmr.Optimizer, path: str | Path) -> None:
+    def measured(run: Run, path: Path) -> None:
         start = time.perf_counter()
-        save(optimizer, path)
+        save(run, path)
         spent.append(time.perf_counter() - start)
 
-    setattr(gesmr.Optimizer, "save", measured)  # noqa: B010
+    setattr(checkpoint, "save", measured)  # noqa: B010
     try:
         with tempfile.TemporaryDirectory() as directory:
             kept = gesmr.Checkpoint(Path(directory) / "run", seconds=every)
             gesmr.minimize(sphere, np.zeros(DIM), vectorized=True, maxtime=seconds, checkpoint=kept, rng=0, jit=False)
     finally:
-        setattr(gesmr.Optimizer, "save", save)  # noqa: B010
+        setattr(checkpoint, "save", save)  # noqa: B010
     share = 100 * sum(spent) / seconds
     what = f"Checkpoints every {every:g} s in a run of {seconds:g} s, {len(spent)} of them, in % of it"
     return Line(what, f"{1e3 * max(spent):.1f} ms each", "", share, at_most=2.0, remark=" %")

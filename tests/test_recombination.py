@@ -1,5 +1,7 @@
 """Children that take every gene from a parent of its own."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -182,3 +184,14 @@ def test_a_name_for_it():
     for n in (1, 2, 3, 7, 1000):
         assert 0 <= recombining(gesmr.controller("GESMR-X", n), n) <= n
         jax.eval_shape(lambda n=n: gesmr.controller("GESMR-X", n).init(noise.key(0), n, 3))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize("mates", [None, 2])
+def test_a_large_population_has_the_children_of_a_small_one(monkeypatch, dtype, mates):
+    """They are made a few at a time, in blocks of which the last overlaps the one before."""
+    ga, _, state = start(gesmr.GESMR(recombine=0.4, mates=mates), dim=7, num_children=301, dtype=dtype)
+    small = jax.jit(ga.ask)(state).population
+    monkeypatch.setattr("gesmr.ga._LARGE", 1)
+    large = jax.jit(partial(ga.ask))(state).population  # a function that was not traced yet
+    np.testing.assert_array_equal(large, small)

@@ -1,11 +1,12 @@
 """The genetic algorithm: one elite, truncation selection, Gaussian mutation. Everything else is the controller's."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.core import Tracer
 
 from . import _checks, feasibility, kernels, noise, selection, storage
@@ -21,6 +22,7 @@ _SELECTION, _CONTROLLER, _START = np.array([2**32 - 1, 2**32 - 2, 2**32 - 3], np
 
 
 _ARRAYS = (jax.Array, np.ndarray)
+_LARGE = 2**24  # genes of a population whose children must not be in memory twice
 
 
 class State(NamedTuple):
@@ -278,16 +280,46 @@ def _children(
 
     if mates is None:
         return copied(keys, chosen, rates)
-    # Each part is a loop of its own: of one loop for both, every gene would pay for mates. They are joined by a copy,
-    # because XLA gives a loop that writes in place only one core.
+
+    def mixed(keys: noise.Key, number: Array, rates: Array) -> Array:
+        return mutated(keys, mates.genes(members, noise.bits(keys, num_genes, first - total), number), rates)
+
+    # Each part is a loop of its own: of one loop for both, every gene would pay for mates.
     alone = chosen.shape[0] - mates.children
-    (keys_alone, keys_mixed), (rates_alone, rates_mixed) = _split(keys, alone), jnp.split(rates, [alone])
-    mixed = mates.genes(members, noise.bits(keys_mixed, num_genes, first - total))
-    return jnp.concatenate([copied(keys_alone, chosen[:alone], rates_alone), mutated(keys_mixed, mixed, rates_mixed)])
+    high, low, rates = (jnp.split(x, [alone]) for x in (*keys, rates))
+    parts = (
+        (copied, (noise.Key(high[0], low[0]), chosen[:alone], rates[0])),
+        (mixed, (noise.Key(high[1], low[1]), jnp.arange(mates.children), rates[1])),
+    )
+    if population.size < _LARGE:  # joined by a copy, because XLA gives a loop that writes in place only one core
+        return jnp.concatenate([make(*rows) for make, rows in parts])
+    children, written = storage.packed(jnp.zeros_like(population)), 0
+    for make, rows in parts:
+        children = _in_blocks(make, rows, children, written)
+        written = alone
+    return storage.unpacked(children, population.dtype)
 
 
-def _split(keys: noise.Key, at: int) -> tuple[noise.Key, noise.Key]:
-    return noise.Key(keys.high[:at], keys.low[:at]), noise.Key(keys.high[at:], keys.low[at:])
+def _in_blocks(make: Callable, rows: tuple, children: Array, first: int) -> Array:
+    """`children` with what is made of the `rows` from `first` on, a few at a time: all at once need memory twice.
+
+    A block is written while the next is made, so that making does not write in place.
+    """
+    count = rows[-1].shape[0]
+    size = min(count, 2 * -(-children.shape[0] // 128))
+
+    def start(number: Any) -> Any:
+        return jnp.minimum(number * size, count - size)
+
+    def write(number: Any, children: Array, block: Array) -> Array:
+        return lax.dynamic_update_slice_in_dim(children, block, first + start(number), 0)
+
+    def step(number: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+        some = jax.tree.map(lambda x: lax.dynamic_slice_in_dim(x, start(number), size), rows)
+        return write(jnp.maximum(number - 1, 0), *carry), storage.packed(make(*some))
+
+    blocks = -(-count // size)
+    return write(blocks - 1, *lax.fori_loop(0, blocks, step, (children, jnp.zeros_like(children[:size]))))
 
 
 def _check_population(population: Any, members: int) -> Array:

@@ -17,11 +17,12 @@ class Mates(NamedTuple):
     members: Array  # i32[children, M], or i32[1, M] if all of them have the same
     count: Any  # i32[], at most M
 
-    def genes(self, population: Array, words: Array) -> Array:
-        """Their genes `[children, d]` out of a population `[N+1, d]`, by random `words u32[children, d]`."""
-        odd = self.children % 2  # an even number of rows is gathered, because XLA makes slow code for an odd one
+    def genes(self, population: Array, words: Array, number: Array) -> Array:
+        """Genes `[n, d]` of some of them, `number i32[n]`, out of a population `[N+1, d]`, by words `u32[n, d]`."""
+        n, odd = words.shape[0], words.shape[0] % 2  # an even number of rows: for an odd one XLA makes slow code
         place = noise.integer(jnp.concatenate([words[:odd], words]), self.count)
-        members = jnp.broadcast_to(self.members, (self.children, self.members.shape[1]))
+        members = self.members if self.members.shape[0] == 1 else self.members[number]
+        members = jnp.broadcast_to(members, (n, members.shape[1]))
         members = jnp.concatenate([members[:odd], members])
         member = jnp.take_along_axis(members, place, axis=1, mode="promise_in_bounds")
         return jnp.take_along_axis(population, member, axis=0, mode="promise_in_bounds")[odd:]

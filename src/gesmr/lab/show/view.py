@@ -127,7 +127,7 @@ class View(Generic[R]):
         say(said, f"written to {to}: {', '.join(written)}, provenance.json")
 
     def export(self, store: Store, options: Options, to: Path, console: Console) -> None:
-        """Write what is worth keeping: tables, claims, figures in few colours, provenance, and a page of them."""
+        """Write what is worth keeping: tables, claims, figures, provenance, and a page of them."""
         jobs, results = self._load(store, options)
         tables, claims, figures = self.make_tables(results), self.decide(results), self._figures(results, options)
         provenance = self._provenance(store, jobs, results)

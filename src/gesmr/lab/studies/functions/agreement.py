@@ -84,13 +84,13 @@ def printed_tables(path: Path, table: int | None = None) -> dict[str, Printed]:
     if path.is_file() and table is not None:
         return {f"table{table}": read_printed(path)}
     if not path.exists():
-        raise LabError(f"there is no {path}")
+        raise LabError(f"--against: there is no file or directory {path}")
     files = sorted(path.glob("*table[123]*.csv")) if path.is_dir() else [path]
     found = {which_table(file): read_printed(file) for file in files}
     if table is not None:
         found = {name: printed for name, printed in found.items() if name == f"table{table}"}
     if not found:
-        raise LabError(f"{path} holds no printed table as table{table or 1}.csv")
+        raise LabError(f"--against: {path} holds no printed table as table{table or 1}.csv")
     return found
 
 
