@@ -93,7 +93,7 @@ reproduction-page: $(LAB)
 	$(BIN)/python scripts/reproduction_page.py
 
 bench: $(PEERS_STAMP)
-	@missed=0; for script in against_evosax peers large ask_and_tell mixed_spaces workers; do \
+	@missed=0; for script in against_evosax parts peers large ask_and_tell mixed_spaces workers; do \
 		$(BENCH_VENV)/bin/python benchmarks/$$script.py --write docs/performance.md || missed=1; done; \
 	$(BENCH_VENV)/bin/python benchmarks/memory.py --write docs/performance.md docs/devices.md || missed=1; exit $$missed
 

@@ -10,7 +10,7 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jax.tree_util import Partial
 
-from . import _checks, noise
+from . import _checks, _compilation, noise
 from .devices import REPLICATED, Shards, mesh_of, replicate, shard_seeds
 from .ga import GA, Proposal, State, check_state, kernel_makes
 from .generation import Values, generation
@@ -79,10 +79,8 @@ def evolve(
     rest, shape = state._replace(population=None), _Shape(int(generations), record, batch_size, keyed)
     mesh, objective = mesh_of(devices), as_pytree(objective)
     if mesh is None:
-        run = _evolve_donating if donate else _evolve
-        if state.fitness.ndim == 2:
-            return jax.vmap(lambda *one: run(ga, objective, *one, shape))(state.population, rest)
-        return run(ga, objective, state.population, rest, shape)
+        one, many = (_evolve_donating, _evolve_many_donating) if donate else (_evolve, _evolve_many)
+        return (many if state.fitness.ndim == 2 else one)(ga, objective, state.population, rest, shape)
     if state.fitness.ndim == 2:
         population, rest = shard_seeds((state.population, rest), mesh, donate=donate)
         ga, objective = replicate((ga, objective), mesh)
@@ -106,6 +104,9 @@ def as_pytree(function: Callable) -> Callable:
     """`function` as an argument of a compiled program: a pytree is passed as data, a plain function as code."""
     is_leaf = jax.tree_util.all_leaves([function])
     return Partial(function) if is_leaf else function
+
+
+_MIDDLING = 2**16  # genes
 
 
 class _Shape(NamedTuple):
@@ -142,8 +143,9 @@ def _run(
         extra = None if shape.record is None else shape.record(visible(state))
         return state, (best, rates.mean, extra)
 
-    # Two generations per step let a GPU swap two buffers instead of copying the population back; a CPU gains nothing.
-    unroll = 1 if jax.default_backend() == "cpu" else 2
+    # Two generations per step let two buffers be swapped: after each of one, the population is copied back. On a CPU
+    # that is little for small ones, which would take a third longer to compile.
+    unroll = 2 if jax.default_backend() != "cpu" or population.size >= _MIDDLING else 1
     start = rest._replace(population=packed(population))
     state, (best, log_rate, extra) = lax.scan(step, start, None, length=shape.generations, unroll=unroll)
     evaluations = _evaluations(ga.num_children, rest.generation + 1 + jnp.arange(shape.generations))
@@ -197,6 +199,11 @@ def _run_sharded(
     return rest._replace(population=population[:, : shards.num_genes]), history
 
 
+def _run_many(ga: GA, objective: Objective, population: Array, rest: State, shape: _Shape) -> tuple[State, History]:
+    """Many runs on one device."""
+    return jax.vmap(lambda population, rest: _run(ga, objective, population, rest, shape))(population, rest)
+
+
 def _run_seeds(
     ga: GA, objective: Objective, population: Array, rest: State, shape: _Shape, mesh: Mesh, seeds: int
 ) -> tuple[State, History]:
@@ -204,7 +211,7 @@ def _run_seeds(
     by_seed = PartitionSpec(mesh.axis_names[0])
 
     def part(ga: GA, objective: Objective, population: Array, rest: State) -> tuple[State, History]:
-        return jax.vmap(lambda population, rest: _run(ga, objective, population, rest, shape))(population, rest)
+        return _run_many(ga, objective, population, rest, shape)
 
     specs = REPLICATED, REPLICATED, by_seed, by_seed
     many = jax.shard_map(part, mesh=mesh, in_specs=specs, out_specs=by_seed, check_vma=False)
@@ -214,7 +221,9 @@ def _run_seeds(
     return rest._replace(population=state.population), history
 
 
-_evolve = jax.jit(_run, static_argnums=4)
-_evolve_donating = jax.jit(_run, static_argnums=4, donate_argnums=2)
-_evolve_sharded = jax.jit(_run_sharded, static_argnums=(4, 5), donate_argnums=2)
-_evolve_seeds = jax.jit(_run_seeds, static_argnums=(4, 5, 6), donate_argnums=2)
+_evolve = _compilation.jit(_run, static_argnums=4)
+_evolve_donating = _compilation.jit(_run, static_argnums=4, donate_argnums=2)
+_evolve_many = _compilation.jit(_run_many, static_argnums=4)
+_evolve_many_donating = _compilation.jit(_run_many, static_argnums=4, donate_argnums=2)
+_evolve_sharded = _compilation.jit(_run_sharded, static_argnums=(4, 5), donate_argnums=2)
+_evolve_seeds = _compilation.jit(_run_seeds, static_argnums=(4, 5, 6), donate_argnums=2)

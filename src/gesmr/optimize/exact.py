@@ -8,5 +8,7 @@ from functools import partial
 
 import jax
 
-OPTIONS = {"xla_gpu_deterministic_ops": True}
+from .. import _compilation
+
+OPTIONS = {"xla_gpu_deterministic_ops": True, **_compilation.OPTIONS}
 jit = partial(jax.jit, compiler_options=OPTIONS)

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ... import kernels, noise
+from ... import _compilation, kernels, noise
 
 Device = Any  # jax.Device, which type checkers take for a variable
 # Tracing is Python: many threads at it would only keep those that run programs from their turn.
@@ -37,7 +37,7 @@ class Program:
     def compile(self) -> Callable:
         with _TRACING:
             lowered = jax.jit(partial(self.function, *self.fixed), donate_argnums=self.donate).lower(*self.shapes)
-        return lowered.compile()
+        return lowered.compile(_compilation.OPTIONS)
 
 
 def shape(*sizes: int, dtype: Any = jnp.float32) -> Any:
