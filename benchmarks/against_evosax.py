@@ -31,6 +31,14 @@ MEMBERS = 101
 class Loop(NamedTuple):
     init: Callable  # key → first state
     run: Callable  # state → last state and, for each generation, the best value and the mean log rate
+    compiles: bool = False  # itself, also for a state with an axis of seeds
+
+    def started(self, seeds: int = 1) -> tuple[Callable, Any]:
+        """What runs, and the state it begins with."""
+        if seeds == 1:
+            return self.run if self.compiles else jax.jit(self.run), jax.jit(self.init)(jax.random.key(0))
+        state = jax.jit(jax.vmap(self.init))(jax.random.split(jax.random.key(0), seeds))
+        return self.run if self.compiles else jax.jit(jax.vmap(self.run)), state
 
 
 class Case(NamedTuple):
@@ -67,7 +75,7 @@ def gesmr_loop(objective: Function, generations: int, members: int = MEMBERS, **
         population = objective.init(key, members)
         return ga.init(key, population, objective(population))
 
-    return Loop(init, lambda state: gesmr.evolve(ga, objective, state, generations, **options))
+    return Loop(init, lambda state: gesmr.evolve(ga, objective, state, generations, **options), compiles=True)
 
 
 def evosax_loop(objective: Function, generations: int, members: int = MEMBERS) -> Loop:
@@ -97,12 +105,8 @@ def seconds(function: Callable, *args: Any) -> float:
 
 def time_per_generation(name: str, case: Case, repeats: int) -> Line:
     def timer(make_loop: Callable[..., Loop]) -> Callable[[], float]:
-        loop, key = make_loop(get(name, case.dim), case.generations, case.members), jax.random.key(0)
-        if case.seeds > 1:
-            many = loop.run if make_loop is gesmr_loop else jax.vmap(loop.run)
-            loop, key = Loop(jax.vmap(loop.init), many), jax.random.split(key, case.seeds)
-        state = jax.jit(loop.init)(key)
-        run = loop.run if make_loop is gesmr_loop else jax.jit(loop.run)
+        loop = make_loop(get(name, case.dim), case.generations, case.members)
+        run, state = loop.started(case.seeds)
         seconds(run, state)  # compiles
         return lambda: seconds(run, state) / case.generations
 
@@ -116,15 +120,14 @@ def time_per_generation(name: str, case: Case, repeats: int) -> Line:
 
 def share_of_copying(name: str, dim: int, generations: int, repeats: int) -> Line:
     """How close a whole generation comes to reading and writing every gene once."""
-    loop = gesmr_loop(get(name, dim), generations)
-    state = jax.jit(loop.init)(jax.random.key(0))
+    run, state = gesmr_loop(get(name, dim), generations).started()
     copies = jax.jit(lambda population: jax.lax.fori_loop(0, generations, lambda _, x: x + 1, population))
 
     def timer(function: Callable, arg: Any) -> Callable[[], float]:
         seconds(function, arg)  # compiles
         return lambda: seconds(function, arg) / generations
 
-    copying, ours, median = interleaved(timer(copies, state.population), timer(loop.run, state), repeats)
+    copying, ours, median = interleaved(timer(copies, state.population), timer(run, state), repeats)
     genes = state.population.size / 1e9
     what = f"Genes per second, {name}, d = {dim:,}, one run: gesmr / reading and writing them"
     return Line(what, f"{genes / ours:,.3g} G/s", f"{genes / copying:,.3g} G/s", copying / ours, median)

@@ -19,6 +19,7 @@ import numpy as np
 from common import Line, conditions, has_marks, marks, on_gpu, printed, replace_table
 
 import gesmr
+from gesmr import _compilation
 from gesmr.problems.functions import get
 
 POPULATIONS = 2.1  # at most, of memory
@@ -32,7 +33,7 @@ class Sizes:
 
     def __init__(self, quick: bool):
         tens = [10**n for n in range(2, 8)]
-        self.genes_per_call = 3e10 if on_gpu() else 2e8
+        self.genes_per_call = 3e10 if on_gpu() else 1e9
         dim, most = (10_000, 1.5e10) if on_gpu() else (1_000, 1e9)
         if quick:
             dim, most = 100, 1e6
@@ -44,7 +45,7 @@ class Sizes:
 def measured(children: int, dim: int, genes_per_call: float) -> tuple[float, float]:
     """Seconds of a generation, and the memory of its loop in populations."""
     objective, ga = get("sphere", dim), gesmr.GA(gesmr.GESMR(10), children)
-    generations = int(np.clip(genes_per_call / (children * dim), 3, 1000))
+    generations = int(np.clip(genes_per_call / (children * dim), 4, 1000))
 
     def start(key: jax.Array) -> gesmr.State:
         population = objective.init(key, children + 1)
@@ -54,7 +55,7 @@ def measured(children: int, dim: int, genes_per_call: float) -> tuple[float, flo
         return gesmr.evolve(ga, objective, state, generations, donate=True, batch_size=min(BATCH, children))
 
     state = jax.jit(start)(jax.random.key(0))
-    compiled = jax.jit(run, donate_argnums=0).lower(state).compile()
+    compiled = jax.jit(run, donate_argnums=0).lower(state).compile(_compilation.OPTIONS)
     held: Any = compiled.memory_analysis()
     memory = (
         held.argument_size_in_bytes + held.output_size_in_bytes + held.temp_size_in_bytes - held.alias_size_in_bytes

@@ -50,8 +50,7 @@ def of_loop(make_loop: Callable[..., Any], generations: int) -> Callable[[int], 
     """A compiled loop of so many generations."""
 
     def make(dim: int) -> Generation:
-        loop = make_loop(get("sphere", dim), generations)
-        state, run = jax.jit(loop.init)(jax.random.key(0)), jax.jit(loop.run)
+        run, state = make_loop(get("sphere", dim), generations).started()
         return lambda: jax.block_until_ready(run(state))
 
     return make

@@ -144,8 +144,9 @@ def _run(
         return state, (best, rates.mean, extra)
 
     # Two generations per step let two buffers be swapped: after each of one, the population is copied back. On a CPU
-    # that is little for small ones, which would take a third longer to compile.
-    unroll = 2 if jax.default_backend() != "cpu" or population.size >= _MIDDLING else 1
+    # that is little for small ones, which would take a third longer to compile. Three steps would be no loop any more.
+    swaps = jax.default_backend() != "cpu" or population.size >= _MIDDLING
+    unroll = 2 if swaps and shape.generations > 3 else 1
     start = rest._replace(population=packed(population))
     state, (best, log_rate, extra) = lax.scan(step, start, None, length=shape.generations, unroll=unroll)
     evaluations = _evaluations(ga.num_children, rest.generation + 1 + jnp.arange(shape.generations))
