@@ -50,7 +50,7 @@ def main() -> None:
     path = parser.parse_args().path
     with Playground() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        picture(server.url).quantize(256, method=Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+        picture(server.url).save(path, optimize=True)
         server.shutdown()
 
 

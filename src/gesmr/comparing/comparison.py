@@ -12,6 +12,7 @@ import numpy as np
 
 from .. import _checks
 from .._files import write_atomically
+from ..plotting import PIXELS, STYLE
 from ..spaces import Space
 from . import statistics
 
@@ -189,11 +190,18 @@ class Comparison:
         """A matplotlib figure of the median best value against evaluations, with bands from quartile to quartile;
         written to `path`, if that is given."""
         try:
-            from matplotlib.figure import Figure  # noqa: PLC0415 - not part of the core
+            import matplotlib as mpl  # noqa: PLC0415 - not part of the core
+            from matplotlib.figure import Figure  # noqa: PLC0415
         except ImportError as error:
             raise ModuleNotFoundError("plot needs the package matplotlib: pip install 'gesmr[lab]'") from error
-        figure = Figure(figsize=(6.4, 4.0), layout="constrained")
-        axes = figure.add_subplot()
+        with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+            figure = Figure(figsize=(6.4, 4.0), layout="constrained")
+            self._draw(figure.add_subplot())
+            if path is not None:
+                figure.savefig(_checks.file("path", path), dpi=PIXELS / figure.get_figwidth())
+        return figure
+
+    def _draw(self, axes: Any) -> None:
         at = np.unique(np.geomspace(1, self.maxfun, 300).astype(int))
         drawn = []
         for number, name in enumerate(self.methods):
@@ -206,12 +214,8 @@ class Comparison:
         if shown.size and shown.min() > 0 and shown.max() > 20 * shown.min():
             axes.set_yscale("log")
         axes.set_xscale("log")
-        axes.set(xlabel="evaluations", ylabel=f"best value, median of {len(self.seeds)} seeds")
-        axes.grid(color="#e4e4e4", linewidth=0.5)
-        axes.legend(frameon=False)
-        if path is not None:
-            figure.savefig(_checks.file("path", path), dpi=150)
-        return figure
+        axes.set(xlabel="Evaluations", ylabel=f"Best value, median of {len(self.seeds)} seeds")
+        axes.legend()
 
     def to_dataframe(self) -> Any:
         """A pandas DataFrame with a row for every run."""
