@@ -87,7 +87,7 @@ def test_gesmr_learns_mnist_better_than_a_fixed_rate():
 def test_results_are_small():
     """Pictures are in full colour and 1,680 pixels wide, so that they weigh more than the numbers."""
     pictures = [path.stat().st_size for path in RESULTS.rglob("*.png")]
-    assert max(pictures) < 600_000
+    assert max(pictures) < 700_000
     assert sum(pictures) < 10_000_000
     assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.suffix != ".png") < 2_500_000
 
