@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from coco_beyond_page import CONFIRMATION
+from coco_beyond_page import CONFIRMATION, LARGE
 from coco_budgets_page import gaps
 from coco_page import GROUPS, bold_best, table
 from coco_summary import directory, read
@@ -161,9 +161,8 @@ def _link(name: str, text: str) -> str:
 
 def of_coco() -> list[Place]:
     """Of `bbob` and `bbob-largescale`: the even functions, on which nothing was chosen."""
-    if not directory(CONFIRMATION).is_dir():
-        return []
-    found, places = gaps(run for run in read(CONFIRMATION) if run.function % 2 == 0), []
+    there = [name for name in (CONFIRMATION, LARGE) if directory(name).is_dir()]
+    found, places = gaps(run for name in there for run in read(name) if run.function % 2 == 0), []
     for kind, functions in GROUPS.items():
         for dim, budget in sorted({(dim, budget) for _, dim, budget in found}):
             means = {
@@ -172,7 +171,7 @@ def of_coco() -> list[Place]:
                 if (d, b) == (dim, budget) and any(function in each for function in functions)
             }
             if means:
-                source = _link(CONFIRMATION, "bbob" if dim <= 40 else "bbob-largescale")
+                source = _link(CONFIRMATION, "bbob") if dim <= 40 else _link(LARGE, "bbob-largescale")
                 places.append(Place(f"bbob: {kind}", str(dim), f"{budget}·d", means, source))
     return places
 

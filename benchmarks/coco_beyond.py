@@ -2,7 +2,7 @@
 
     python benchmarks/coco_beyond.py coco-beyond-choice --write docs/recombination.md   # settings, on the odd functions
     python benchmarks/coco_beyond.py coco-beyond --write docs/recombination.md docs/choosing.md    # on the even ones
-    python benchmarks/coco_beyond.py coco-beyond-large --write docs/choosing.md    # on these in 80 to 320 dimensions
+    python benchmarks/coco_beyond.py coco-beyond-large --dims 80 --write           # in 80 dimensions, of up to 320
 
 A run with a fixed size passes through all budgets, one whose size depends on the budget is run for each of them.
 Everyone begins at the same point. `coco_beyond_page.py` makes the tables.

@@ -247,7 +247,11 @@ PAGES: dict[str, Callable[[], str]] = {
     CONFIRMATION: _page_of_confirmation,
     MAP: _page_of_map,
 }
-TABLES = {CHOICE: (CHOICE,), CONFIRMATION: (CONFIRMATION, MAP)}  # of which results
+TABLES = {
+    CHOICE: (CHOICE,),
+    CONFIRMATION: (CONFIRMATION, MAP),
+    LARGE: (),
+}  # of which results; these are in the map alone
 
 
 def check_writable(parser: argparse.ArgumentParser, paths: Iterable[Path]) -> None:

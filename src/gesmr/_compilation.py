@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.core import Tracer
 
 _WIDTH = "xla_cpu_prefer_vector_width"
-OPTIONS = {} if _WIDTH in os.environ.get("XLA_FLAGS", "") else {_WIDTH: 512}
+OPTIONS: dict[str, Any] = {} if _WIDTH in os.environ.get("XLA_FLAGS", "") else {_WIDTH: 512}
 
 
 def jit(function: Callable, **options: Any) -> Callable:

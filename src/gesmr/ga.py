@@ -286,10 +286,10 @@ def _children(
 
     # Each part is a loop of its own: of one loop for both, every gene would pay for mates.
     alone = chosen.shape[0] - mates.children
-    high, low, rates = (jnp.split(x, [alone]) for x in (*keys, rates))
+    high, low, sizes = (jnp.split(x, [alone]) for x in (*keys, rates))
     parts = (
-        (copied, (noise.Key(high[0], low[0]), chosen[:alone], rates[0])),
-        (mixed, (noise.Key(high[1], low[1]), jnp.arange(mates.children), rates[1])),
+        (copied, (noise.Key(high[0], low[0]), chosen[:alone], sizes[0])),
+        (mixed, (noise.Key(high[1], low[1]), jnp.arange(mates.children), sizes[1])),
     )
     if population.size < _LARGE:  # joined by a copy, because XLA gives a loop that writes in place only one core
         return jnp.concatenate([make(*rows) for make, rows in parts])
