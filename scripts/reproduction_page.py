@@ -49,9 +49,8 @@ including compilation, and the second {warm} s with the programs already compile
 `make reproduce` runs a smaller version on two CPU cores. `statistics.csv`, beside the tables, compares each best method
 with the others (Welch's t-test as in the paper, paired t-test, Wilcoxon, Mann–Whitney, Holm's correction, effect sizes,
 medians). Two figures show [the curves of Fig. 2](../results/paper/curves.png) and
-[which method wins where](../results/paper/overview.png). These are drawn in more detail than the runs above were kept: the
-curves from the same rows run again on two CPU cores (`--dims 100`), the ranks from the tables
-(`python scripts/ranks_figure.py results/paper`)."""
+[which method wins where](../results/paper/overview.png). The curves are drawn from the same rows run again on two CPU
+cores (`--dims 100`), the ranks from the tables (`python scripts/ranks_figure.py results/paper`)."""
 
 LEARNT = """## How the printed tables were computed
 
