@@ -56,11 +56,19 @@ class Final(NamedTuple):
     method: str
     median: float
     seeds: int
+    results: str = BEYOND  # where they are
+
+
+Rows = dict[tuple[str, int, bool, float], dict[str, Final]]  # by function, dimension, turned, std; then by method
 
 
 def finals() -> list[Final]:
-    found = {each[:-2]: each for name in (BEYOND, FAR, MORE) for each in map(_final, _lines(name, "beyond_final.csv"))}
+    found = {each[:-3]: each for name in (BEYOND, FAR, MORE) for each in _finals_of(name)}
     return list(found.values())
+
+
+def _finals_of(name: str) -> list[Final]:
+    return [_final(line)._replace(results=name) for line in _lines(name, "beyond_final.csv")]
 
 
 def _final(line: dict[str, str]) -> Final:
@@ -133,9 +141,9 @@ def by_kind(found: Sequence[Final]) -> list[Place]:
     for kind, functions in KINDS.items():
         for dim, turned in sorted({(each.dim, each.turned) for each in found if each.function in functions}):
             by_method: dict[str, dict[tuple[str, float], float]] = {}
-            for each in found:
-                if each.function in functions and (each.dim, each.turned) == (dim, turned):
-                    by_method.setdefault(each.method, {})[each.function, each.std] = each.median
+            here = [each for each in found if each.function in functions and (each.dim, each.turned) == (dim, turned)]
+            for each in here:
+                by_method.setdefault(each.method, {})[each.function, each.std] = each.median
             rows = by_method.get(X, {}).keys()
             means = {
                 method: _geometric_mean(medians[row] for row in rows)
@@ -149,7 +157,7 @@ def by_kind(found: Sequence[Final]) -> list[Place]:
                         f"{dim}{', turned' * turned}",
                         f"{evaluations_of(GENERATIONS[dim]):,}",
                         means,
-                        _link(BEYOND, "beyond"),
+                        _link(next((each.results for each in here if each.method == X), BEYOND), "beyond"),
                     )
                 )
     return places
@@ -304,18 +312,21 @@ def claims() -> str:
     return "\n".join(table(("#", "we say", "rule", "found", ""), rows, 5)) if rows else NOT_THERE
 
 
-def _by_row() -> dict[tuple[str, int, bool, float], dict[str, Final]]:
-    """The fifty rows of the claims, by method."""
-    rows: dict[tuple[str, int, bool, float], dict[str, Final]] = {}
-    for each in finals():
-        if each.main:
-            rows.setdefault((each.function, each.dim, each.turned, each.std), {})[each.method] = each
+def _by_row(found: Iterable[Final]) -> Rows:
+    rows: Rows = {}
+    for each in found:
+        rows.setdefault((each.function, each.dim, each.turned, each.std), {})[each.method] = each
     return rows
+
+
+def _main_rows() -> Rows:
+    """The fifty rows of the claims."""
+    return _by_row(each for each in finals() if each.main)
 
 
 def lower_in() -> str:
     """In how many of the rows the median of GESMR-X is the lower one, and on how many seeds that rests."""
-    rows = list(_by_row().values())
+    rows = list(_main_rows().values())
     against = {"all of the paper's but oracles": [*PAPER_NAMES]} | {name: [name] for name in [*PAPER_NAMES, "LAMR-100"]}
     lines = []
     for said, methods in against.items():
@@ -328,24 +339,44 @@ def lower_in() -> str:
     )
 
 
-def main_rows() -> str:
-    """Row by row: GESMR-X beside GESMR, the best of the paper's methods, its oracle and the best other algorithm."""
-    others = [name for other in OTHERS for name in (other, f"{other}, own N")]  # of equal ones the first is named
+OTHER_ALGORITHMS = [name for other in OTHERS for name in (other, f"{other}, own N")]  # of equal ones the first is named
+
+
+def row_by_row(rows: Rows, columns: Mapping[str, Sequence[str]]) -> str:
+    """The lowest median of the methods of each column, which is named if it is one of several; the lowest in bold."""
     lines = []
-    for (function, dim, turned, std), found in _by_row().items():
+    for (function, dim, turned, std), found in rows.items():
         medians = {method: each.median for method, each in found.items()}
-        groups = [[X], ["GESMR"], [m for m in PAPER_NAMES if m != "GESMR"], ["LAMR-100"], others]
-        best = [min((m for m in group if m in medians), key=lambda m: medians[m], default=None) for group in groups]
+        best = [
+            min((m for m in group if m in medians), key=lambda m: medians[m], default=None)
+            for group in columns.values()
+        ]
         values = [math.nan if method is None else medians[method] for method in best]
-        cells = bold_best([math.nan if i == 3 else value for i, value in enumerate(values)], "{:.2g}".format)
-        cells[3] = f"{values[3]:.2g}"
+        oracle = [name.endswith("†") for name in columns]
+        cells = bold_best(
+            [math.nan if out else value for out, value in zip(oracle, values, strict=True)], "{:.2g}".format
+        )
         named = [
-            NOT_RUN if method is None else f"{cell} ({method})" if i in (2, 4) else cell
-            for i, (method, cell) in enumerate(zip(best, cells, strict=True))
+            NOT_RUN if method is None else f"{value:.2g}" if out else f"{cell} ({method})" if len(group) > 1 else cell
+            for method, value, out, cell, group in zip(best, values, oracle, cells, columns.values(), strict=True)
         ]
         lines.append([function.capitalize(), f"{dim}{', turned' * turned}", f"{std:g}", *named])
-    headings = ["", "d", "std", X, "GESMR", "best of the paper's others", "LAMR-100†", "best other algorithm"]
-    return "\n".join(table(headings, lines)) if lines else NOT_THERE
+    return "\n".join(table(["", "d", "std", *columns], lines)) if lines else NOT_THERE
+
+
+PAPERS_OTHERS = [m for m in PAPER_NAMES if m != "GESMR"]
+MAIN_COLUMNS = {
+    X: [X], "GESMR": ["GESMR"], "best of the paper's others": PAPERS_OTHERS, "LAMR-100†": ["LAMR-100"],
+    "best other algorithm": OTHER_ALGORITHMS,
+}  # fmt: skip
+MORE_COLUMNS = {
+    X: [X], DEFAULT_X: [DEFAULT_X], DEFAULT: [DEFAULT], "GESMR": ["GESMR"],
+    "best of the paper's others": PAPERS_OTHERS, "best other algorithm": OTHER_ALGORITHMS,
+}  # fmt: skip
+
+
+def _later_rows() -> Rows:
+    return _by_row(each for each in _finals_of(MORE) if not each.main)
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -353,7 +384,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "choosing-winners": lambda: "\n".join(winners(places())),
     "beyond-claims": claims,
     "beyond-lower": lower_in,
-    "beyond-rows": main_rows,
+    "beyond-rows": lambda: row_by_row(_main_rows(), MAIN_COLUMNS),
+    "beyond-more": lambda: row_by_row(_later_rows(), MORE_COLUMNS),
     "beyond-choice": partial(of_study, CHOICE, "beyond_choice.csv"),
     "beyond-counts": partial(of_study, BEYOND, "beyond_counts.csv"),
     "beyond-counts-default": partial(of_study, BEYOND, f"beyond_counts_{DEFAULT_X}.csv"),
