@@ -19,7 +19,6 @@ from ..generation import Rates, Values, generation
 from ..storage import packed, unpacked
 from . import exact, phases
 from .layout import precision
-from .meanwhile import result_imported
 from .options import parents
 from .phases import First, Ran
 from .run import Run
@@ -254,8 +253,7 @@ class CompiledStep:
         given = _Given(objective, rest, counted, np.int32(progress.elite_count), marks, ftol, np.int32(self._room()))
         began = time.monotonic()
         with uninterrupted():
-            with result_imported():
-                population, (rest, *counted) = programs.run(ga, state.population, given, shape)
+            population, (rest, *counted) = programs.run(ga, state.population, given, shape)
             run.phase = Ran(rest._replace(population=population))
             n, found, stale, blind, elite_count, record = jax.device_get(counted)
             n = int(n)

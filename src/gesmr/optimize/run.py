@@ -3,7 +3,6 @@
 import time
 import warnings
 from array import array
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -18,7 +17,6 @@ from ..ga import GA
 from ..generation import Rates, Values
 from . import phases, stopping
 from .layout import precision
-from .meanwhile import result_imported
 from .options import Setup
 from .pending import Pending
 from .phases import Before, First, Phase, Ran, Told
@@ -107,8 +105,7 @@ class Run:
         with precision(setup.layout.dtype), uninterrupted():
             if isinstance(phase, First):
                 begun = phases.begun(setup, progress.run)
-                with result_imported() if ask else nullcontext():  # where another program is compiled soon, beside that
-                    self.phase = phases.valued(self.ga, setup, begun, phase.filled(values), ask=ask)
+                self.phase = phases.valued(self.ga, setup, begun, phase.filled(values), ask=ask)
                 progress.elite_count = 1
                 progress.nfev += evaluations
                 found = self._best_member()
@@ -257,7 +254,7 @@ class Run:
 
     def glance(self, stop: dict[str, Any]) -> Any:
         """What is cheap to know: what a callback gets."""
-        from .result import Result  # noqa: PLC0415  0.2 s for scipy's, and not needed to begin
+        from .result import Result  # noqa: PLC0415  half a second for scipy's, and not needed to begin
 
         setup = self.setup
         violation, value, row = self.best()
