@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from coco_beyond_page import CONFIRMATION, LARGE
+from coco_beyond_page import CONFIRMATION, LARGE, is_between
 from coco_budgets_page import gaps
 from coco_page import GROUPS, bold_best, table
 from coco_summary import directory, read
@@ -168,9 +168,10 @@ def _link(name: str, text: str) -> str:
 
 
 def of_coco() -> list[Place]:
-    """Of `bbob` and `bbob-largescale`: the even functions, on which nothing was chosen."""
+    """Of `bbob` and `bbob-largescale`: the even functions, on which nothing was chosen, at two sizes at most."""
     there = [name for name in (CONFIRMATION, LARGE) if directory(name).is_dir()]
-    found, places = gaps(run for name in there for run in read(name) if run.function % 2 == 0), []
+    runs = (run for name in there for run in read(name))
+    found, places = gaps(run for run in runs if run.function % 2 == 0 and not is_between(run.optimizer)), []
     for kind, functions in GROUPS.items():
         for dim, budget in sorted({(dim, budget) for _, dim, budget in found}):
             means = {

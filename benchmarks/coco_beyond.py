@@ -2,6 +2,7 @@
 
     python benchmarks/coco_beyond.py coco-beyond-choice --write docs/recombination.md   # settings, on the odd functions
     python benchmarks/coco_beyond.py coco-beyond --write docs/recombination.md docs/choosing.md    # on the even ones
+    python benchmarks/coco_beyond.py coco-beyond-weak --write docs/choosing.md     # weak structure, other instances
     python benchmarks/coco_beyond.py coco-beyond-large --dims 80 --write           # in 80 dimensions, of up to 320
 
 A run with a fixed size passes through all budgets, one whose size depends on the budget is run for each of them.
@@ -33,7 +34,6 @@ from evosax.algorithms import CR_FM_NES, SNES  # pyright: ignore[reportMissingIm
 
 import gesmr
 
-INSTANCES = (1, 2, 3)
 STD = 2.0  # with which distributions begin
 PACKAGES = ("coco-experiment", "cma", "scipy", "evosax")
 
@@ -111,6 +111,7 @@ PEERS: dict[str, Optimizer] = {
 }
 
 
+AS_IT_IS = {"gesmr": partial(by_minimize, controller=None)}  # what `minimize` does by default
 LARGE = {name: by for name, by in at_sizes({**DEFAULTS, "GESMR-X": OURS["GESMR-X"], **PAPER}).items()
          if name.endswith(page.AUTOMATIC)}  # fmt: skip
 
@@ -121,11 +122,18 @@ class Part(NamedTuple):
     optimizers: dict[str, Optimizer]
     functions: range
     dims: tuple[int, ...]
+    instances: range = page.INSTANCES
 
 
 PARTS = {
     page.CHOICE: Part({**at_sizes({**PAPER, **SETTINGS}), **BETWEEN}, range(1, 25, 2), page.CHOICE_DIMS),
     page.CONFIRMATION: Part({**at_sizes(OURS), **BETWEEN, **PEERS}, range(2, 25, 2), page.CHOICE_DIMS),
+    page.WEAK: Part(
+        {**at_sizes({**AS_IT_IS, "GESMR-X": OURS["GESMR-X"]}), **PEERS},
+        page.GROUPS[page.WEAK_KIND],
+        page.CHOICE_DIMS,
+        page.FRESH_INSTANCES,
+    ),
     page.LARGE: Part({**LARGE, **PEERS}, range(2, 25, 2), page.LARGE_DIMS),
 }
 
@@ -156,7 +164,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--write", type=Path, nargs="*", metavar="FILE", help="then results/PART and tables in files")
     args = parser.parse_args()
     part, args.out = PARTS[args.part], args.out or Path("runs") / args.part
-    for name, known in part._asdict().items():
+    for name in ("optimizers", "functions", "dims"):
+        known = getattr(part, name)
         given = getattr(args, name) or [*known]
         setattr(args, name, given)
         if unknown := [each for each in given if each not in known]:
@@ -170,7 +179,7 @@ def arguments() -> argparse.Namespace:
 def main() -> int:
     args = arguments()
     tasks = [
-        Task(name, function, dim, INSTANCES, max(page.BUDGETS[dim]))
+        Task(name, function, dim, tuple(PARTS[args.part].instances), max(page.BUDGETS[dim]))
         for dim in args.dims for name in args.optimizers for function in args.functions
     ]  # fmt: skip
     compute(tasks, partial(run, part=args.part), args.out, args.jobs, PACKAGES)
