@@ -1,6 +1,6 @@
-"""The overview of ranks again, from the tables that a folder of results holds: nothing is run.
+"""The overviews of ranks, and of `beyond`, again, from the tables that a folder of results holds: nothing is run.
 
-python scripts/ranks_figure.py results/paper results/shifted
+python scripts/ranks_figure.py results/paper results/shifted results/beyond
 """
 
 import csv
@@ -11,6 +11,8 @@ import numpy as np
 
 from gesmr.lab.run.lanes import METHODS
 from gesmr.lab.show.figures import save_small
+from gesmr.lab.studies.beyond import figures as of_beyond
+from gesmr.lab.studies.beyond import results as beyond
 from gesmr.lab.studies.functions.figures import overview
 from gesmr.lab.studies.functions.results import PRINTED, Results, Row
 
@@ -36,9 +38,28 @@ def results(folder: Path) -> Results:
     return Results(PRINTED, rows, METHODS, (0,), final, mean, error, error, error, {}, {})
 
 
+def beyond_results(path: Path) -> beyond.Results:
+    """What the table of medians says, as runs of a single seed."""
+    rows: dict[beyond.Row, dict[str, beyond.Runs]] = {}
+    with path.open(encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
+            row = beyond.Row(line["function"], int(line["dim"]), float(line["std"]), line["turned"] == "1")
+            median = np.array([float(line["median"])])
+            rows.setdefault(row, {})[line["method"]] = beyond.Runs(row.function, (0,), median, median[:, None])
+    return beyond.Results(rows, {})
+
+
+def redraw(folder: Path) -> None:
+    if not (medians := folder / "beyond_final.csv").exists():
+        return save_small(overview(results(folder)), folder / "overview.png")
+    found = beyond_results(medians)
+    for name, rows in of_beyond.overviews(found).items():
+        save_small(of_beyond.overview(found, rows), folder / f"{name}.png")
+
+
 def main() -> int:
     for folder in map(Path, sys.argv[1:]):
-        save_small(overview(results(folder)), folder / "overview.png")
+        redraw(folder)
     return 0
 
 

@@ -13,6 +13,7 @@ from gesmr.lab.show.figures import style
 from gesmr.lab.show.view import Options
 from gesmr.lab.studies import view_of
 from gesmr.lab.studies.beyond.budget import kept_generations
+from gesmr.lab.studies.beyond.figures import LOOKS
 from gesmr.lab.studies.beyond.methods import CHOSEN, CHOSEN_DEFAULT, DEFAULT, DEFAULT_X, X
 from gesmr.lab.studies.beyond.networks import BeyondControl, BeyondImages
 from gesmr.lab.studies.beyond.results import MAIN, Count, Results, Runs, choice
@@ -181,6 +182,15 @@ def test_figures_of_what_there_is(rows):
     rates = made["beyond_rates"][1]
     assert [text.get_text() for text in rates.legends[0].get_texts()] == [X, "GESMR", "Quartiles"]
     assert len(made["beyond_choice"][1].axes) == 4
+
+
+def test_a_line_that_falls_to_zero_stays_in_its_panel():
+    with style():
+        figure = VIEW.make_figures(results_with({X: 1.0, "DE": 0.0}, MAIN[:1]))["beyond_curves"][1]
+    (axes,) = figure.axes
+    free = [line for line in axes.get_lines() if not line.get_clip_on()]
+    assert [line.get_color() for line in free] == [LOOKS[X].colour]
+    assert all((line.get_ydata() >= axes.get_ylim()[0]).all() for line in free)
 
 
 def test_what_minimize_would_recombine_with_is_counted_too():

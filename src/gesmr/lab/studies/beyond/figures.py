@@ -28,6 +28,7 @@ from ...show.figures import (
     log_y,
     mark,
     settled,
+    style,
     title,
 )
 from ..cmaes.figures import LOOKS as CMAES_LOOKS
@@ -66,23 +67,30 @@ def make_figures(results: Results) -> dict[str, tuple[str, Figure]]:
             f"over seeds with quartiles. That of {X} is over the groups that copy and those that recombine.",
             _rates(results, shown),
         )
-        for name, rows, which in (
-            ("beyond_overview", [row for row in there if row in MAIN], "The main rows"),
-            ("beyond_overview_more", [row for row in there if row not in MAIN], "Rows outside the 50"),
-        ):
-            if rows:
-                made[name] = (
-                    f"{which}: log10 of a method's median final value over that of {X}. Blue: {X} is lower; red: the "
-                    f"other is; beyond ±{_DECADES} all alike; grey: not run. † An oracle.",
-                    _overview(results, rows),
-                )
+        for name, rows in overviews(results).items():
+            which = "The main rows" if rows[0] in MAIN else "Rows outside the 50"
+            made[name] = (
+                f"{which}: log10 of a method's median final value over that of {X}. Blue: {X} is lower; red: the "
+                f"other is; beyond ±{_DECADES} all alike; grey: not run. † An oracle.",
+                overview(results, rows),
+            )
     if (found := choice(results)) is not None:
         made["beyond_choice"] = (
-            f"Final value over that of {X}, one parameter changed at a time and the others as the legends say: in "
-            "black and grey the geometric means over rows and seeds, in colour the rows behind the black line.",
+            f"Final value over that of {X}, one parameter changed at a time and the others as the legends say: with "
+            "markers the geometric means over rows and seeds, in colour the rows behind the first of them.",
             _choice(found),
         )
     return made
+
+
+def overviews(results: Results) -> dict[str, list[Row]]:
+    """The rows of each figure that has some."""
+    there = results.shared(X)
+    rows = {
+        "beyond_overview": [row for row in there if row in MAIN],
+        "beyond_overview_more": [row for row in there if row not in MAIN],
+    }
+    return {name: shown for name, shown in rows.items() if shown}
 
 
 def _absent(results: Results, rows: Sequence[Row]) -> str:
@@ -162,19 +170,22 @@ def _nan_quantiles(history: np.ndarray) -> np.ndarray:
 
 
 def _draw(axes: Axes, generations: int, drawn: Mapping[str, np.ndarray]) -> None:
-    """Lines with bands, and a marker at the end of each."""
+    """Lines with bands, and a marker at the end of each; zeros leave at the bottom."""
     values = np.concatenate([middle[np.isfinite(middle) & (middle > 0)] for middle, *_ in drawn.values()])
     if not values.size:
         return
     log_y(axes, float(values.min()), float(values.max()))
     for method, (middle, low, high) in drawn.items():
-        look, points = LOOKS[method], len(middle)
+        look = LOOKS[method]
         x = evaluations_of(kept_generations(generations))
-        axes.plot(x, middle, **{**look.options, "markevery": [points - 1]}, clip_on=False)
+        axes.plot(x, middle, **{**look.options, "marker": ""})
+        if middle[-1] > 0:
+            axes.plot(x[-1:], middle[-1:], **look.options, clip_on=False)
         band(axes, x, low, high, look.colour)
 
 
-def _overview(results: Results, rows: Sequence[Row]) -> Figure:
+@style()
+def overview(results: Results, rows: Sequence[Row]) -> Figure:
     """A cell for every row and method."""
     methods = [c for c in results.columns if c != X and Variant.named(c) is None]
     methods = [m for m in methods if any(m in results.rows[row] for row in rows)]
