@@ -17,7 +17,7 @@ from .simulation import landscape_json, run_json
 
 ADDRESS = "127.0.0.1"
 LONGEST_BODY = 16 * 1024
-_SECONDS = 20  # that a connection may keep us waiting
+_SECONDS = 20  # in which a request must have come
 _CONNECTIONS = 32  # at a time
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -81,8 +81,24 @@ class _Refused(Exception):
 
 class _Handler(BaseHTTPRequestHandler):
     server: Playground  # pyright: ignore[reportIncompatibleVariableOverride]
-    timeout = _SECONDS
+    timeout = 30  # seconds for an answer to be taken
     server_version, sys_version = "gesmr", ""
+    default_request_version = "HTTP/1.0"  # whatever is sent, the answer has a status
+
+    def setup(self) -> None:
+        super().setup()
+        self._late = threading.Timer(_SECONDS, self._stop_reading)
+        self._late.daemon = True
+        self._late.start()
+
+    def finish(self) -> None:
+        self._late.cancel()
+        super().finish()
+
+    def _stop_reading(self) -> None:
+        """What has not come by now reads as if it ended here, however busily it still comes."""
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RD)
 
     def do_GET(self) -> None:
         self._answered(self._get)
@@ -105,6 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _path(self) -> str:
         """What is asked for, if whoever asks may."""
+        if self.headers.defects:
+            raise _Refused(HTTPStatus.BAD_REQUEST, "headers must be lines of a name, a colon and a value")
         if self.headers.get_all("Host") not in [[host] for host in self.server.hosts]:
             raise _Refused(HTTPStatus.FORBIDDEN, "requests must be for this machine's own address")
         origins = self.headers.get_all("Origin") or []
@@ -150,6 +168,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get_content_type() != "application/json":
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "requests must be application/json")
         text = self.rfile.read(int(lengths[0]))
+        if len(text) < int(lengths[0]):
+            raise _Refused(HTTPStatus.BAD_REQUEST, "requests must be as long as their Content-Length, and come at once")
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
