@@ -512,6 +512,11 @@ def test_a_phone_shows_figures_large_enough_to_read(on_studies):
     assert on_studies.execute_script("return document.documentElement.scrollWidth") == 390
 
 
+def test_a_number_of_a_table_is_not_broken_over_lines(on_studies):
+    wrap = "return getComputedStyle(document.querySelector('#demonstration td.number')).whiteSpace"
+    assert on_studies.execute_script(wrap) == "nowrap"
+
+
 def test_no_button_sends_anything(browser):
     titles = "return [...document.querySelectorAll('.modebar-btn')].map((button) => button.dataset.title)"
     assert set(browser.execute_script(titles)) == {"Download plot", "Zoom", "Pan", "Zoom in", "Zoom out", "Reset axes"}
@@ -628,6 +633,14 @@ def test_a_directory_without_results_is_refused(tmp_path):
     with pytest.raises(LabError, match="holds no centred runs"):
         report.write(tmp_path, CHAPTERS)
     assert not (tmp_path / "report.html").exists()
+
+
+def test_a_study_that_has_just_begun_is_named_and_others_are_shown(tmp_path):
+    _fill(Store(tmp_path / "functions", create=True), functions=("sphere",), dims=(2,))
+    Store(tmp_path / "demonstration", create=True)
+    text = report.write(tmp_path, {**CHAPTERS, "demonstration": DEMONSTRATION.chapter}).read_text("utf-8")
+    assert "demonstration holds no results; `gesmr study run demonstration` makes some." in text
+    assert 'id="tables"' in text
 
 
 def test_shifted_runs_alone_make_a_page(tmp_path):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
@@ -65,8 +65,8 @@ class Chapter:
 def write(directory: Path | str, chapters: Mapping[str, Callable[[Path], Chapter]]) -> Path:
     """Write `directory/report.html` from the stores in its sub-directories, one for each study, and return its path.
 
-    `chapters` says, by name of sub-directory, what makes a study's part of the page. The page makes no request to
-    anything outside itself.
+    `chapters` says, by name of sub-directory, what makes a study's part of the page. Of a study that has nothing to
+    show yet, the page says so, unless there is no other. The page makes no request to anything outside itself.
     """
     directory = Path(directory)
     present = [name for name in chapters if (directory / name).is_dir()]
@@ -75,8 +75,8 @@ def write(directory: Path | str, chapters: Mapping[str, Callable[[Path], Chapter
             f"{directory} holds no results: it must have a sub-directory for a study ({', '.join(chapters)}); "
             "`gesmr study run` makes one"
         )
-    absent = [name for name in chapters if name not in present]
-    page = render([chapters[name](directory / name) for name in present], directory, absent)
+    made, unusable = _made([partial(chapters[name], directory / name) for name in present])
+    page = render(made, directory, [name for name in chapters if name not in present], unusable)
     path = directory / "report.html"
     try:
         write_atomically(path, page.encode())
@@ -85,8 +85,25 @@ def write(directory: Path | str, chapters: Mapping[str, Callable[[Path], Chapter
     return path
 
 
-def render(chapters: Sequence[Chapter], directory: Path, absent: Sequence[str] = ()) -> str:
-    """The whole page, which names the studies that are absent. Everything it needs is in it."""
+def _made(chapters: Sequence[Callable[[], Chapter]]) -> tuple[list[Chapter], list[str]]:
+    """The chapters, and why others cannot be made; an error if none can."""
+    made, errors = [], []
+    for make in chapters:
+        try:
+            made.append(make())
+        except StorageError:
+            raise
+        except LabError as error:
+            errors.append(error)
+    if not made:
+        raise errors[0]
+    return made, list(map(str, errors))
+
+
+def render(
+    chapters: Sequence[Chapter], directory: Path, absent: Sequence[str] = (), unusable: Sequence[str] = ()
+) -> str:
+    """The whole page, which names the studies that are absent or unusable. Everything it needs is in it."""
     from plotly.offline import get_plotlyjs  # noqa: PLC0415 - slow to import, and only the page needs it
 
     opening = [section for chapter in chapters for section in chapter.opening]
@@ -109,6 +126,7 @@ def render(chapters: Sequence[Chapter], directory: Path, absent: Sequence[str] =
             written=datetime.now(UTC),
             directory=directory,
             absent=absent,
+            unusable=unusable,
             style=_asset("show/report/report.css"),
             early=_asset("show/report/theme.js"),
             scripts=scripts,
