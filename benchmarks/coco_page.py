@@ -241,12 +241,14 @@ def figure(runs: Sequence[Run]) -> Figure:
                 share = np.arange(len(hits) + 1) / max(len(these) * len(TARGETS), 1)
                 x, y = np.concatenate([[1e-3], hits, [1000]]), np.append(share, share[-1])
                 axis.step(x, y, where="post", color=colour, linestyle=dashes, linewidth=width, label=name)
-            axis.set(xscale="log", xlim=(10, 1000), ylim=(0, 1), title=f"{dim}-D")
+            axis.set(xscale="log", xlim=(10, 1000), ylim=(0, 1))
+            figures.title(axis, f"{dim}-D")
         for axis in axes[len(dims) :]:
             axis.set_visible(False)
-        drawn.supxlabel("evaluations / d", fontsize=8)
-        drawn.supylabel("share of functions, instances and targets reached", fontsize=8)
-        drawn.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(LINES))
+        for axis in axes[math.ceil(len(dims) / 2) :]:
+            axis.set_xlabel("Evaluations / d")
+        drawn.supylabel("Share of functions, instances and targets reached", fontsize=8)
+        figures.legend_below(drawn, axes[0].get_legend_handles_labels()[0])
     return drawn
 
 

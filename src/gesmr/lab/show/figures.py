@@ -277,9 +277,9 @@ def band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, colour: A
     axes.fill_between(x, low, high, color=colour, alpha=ALPHA, linewidth=0, zorder=1)
 
 
-def title(axes: Axes, text: str) -> None:
+def title(axes: Axes, text: str, **look: Any) -> None:
     """Above the left end of a panel."""
-    axes.set_title(text, loc="left", fontweight="bold")
+    axes.set_title(text, loc="left", fontweight="bold", **look)
 
 
 def label(panels: np.ndarray, x: str = "", y: str = "", **look: Any) -> None:

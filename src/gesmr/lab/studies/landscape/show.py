@@ -184,7 +184,7 @@ def draw_all(results: Results) -> Figure:
                 axes.set_visible(False)
                 continue
             _draw_panel(axes, results[function, dim], "symlog", width=0.9)
-            axes.set_title(_title(function, dim), loc="left", fontsize=7, pad=2)
+            title(axes, _title(function, dim), fontsize=7, pad=2)
             axes.tick_params(labelsize=5.5, pad=1)
     label(panels, "Mutation rate σ", "Change Δ", fontsize=7)
     _legend(figure, next(iter(results.values())))

@@ -17,7 +17,7 @@ from ...run.store import StoredJob, runs_of
 from ...show import stats
 from ...show.claims import Finding, Rule
 from ...show.collect import largest
-from ...show.figures import PAGE_WIDTH, legend_below, mark, settled, style
+from ...show.figures import PAGE_WIDTH, legend_below, mark, settled, style, title
 from ...show.table import Table
 from ...show.view import View
 from .runs import Mutations
@@ -110,7 +110,7 @@ def _caption(result: Result) -> str:
     spec = result.spec
     return (
         f"Mutations of the point {spec.point} of 2-D {spec.function.capitalize()} at nine rates. Left: the function, "
-        f"lighter where it is higher, the point, the optimum and {spec.shown} of the mutants. "
+        f"fainter where it is higher, the point, the optimum and {spec.shown} of the mutants. "
         "Right: the distribution of the change of value Δ, its mean and its minimum."
     )
 
@@ -139,7 +139,7 @@ def _fill(part: Any, lines: int, rates: Sequence[float], draw_one: Callable[[Axe
             axes.set_visible(False)
             continue
         draw_one(axes, i)
-        axes.set_title(f"σ = {rates[i]:g}", fontsize=7, pad=2)
+        title(axes, f"σ = {rates[i]:g}", fontsize=7, pad=2)
         axes.tick_params(labelsize=5.5, pad=1, length=2)
         axes.grid(False)
 
