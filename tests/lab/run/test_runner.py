@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from gesmr.lab.run.reading import PAPER_FUNCTIONS
+from gesmr.lab.run.runner import run
+from gesmr.lab.run.store import Store
 from gesmr.lab.studies import STUDIES as ALL
 from gesmr.lab.studies import Selection
 from gesmr.problems.functions import FORMULAS
 from helpers import TESTS
 from helpers.processes import finish, kill_at_random, seconds_since
+from helpers.small_study import Power, SmallStudy
 from helpers.studies import arrays_in, devices_of
 
 
@@ -95,6 +98,16 @@ def study(command, home, *options):
 
 def run_functions(home):
     return study("run", home, "--dims", "2", "--seeds", "2", "--methods", METHODS, "--threads", "1")
+
+
+def test_what_stops_early_is_logged_with_its_command(tmp_path):
+    store = Store(tmp_path / "small", create=True)
+    specs = [Power(0), Power(1), Power(2, "raise"), Power(3)]
+    with pytest.raises(ArithmeticError):
+        run(SmallStudy(), specs, store, devices=1, threads=1, command="gesmr study run small --seeds 4")
+    (session,) = store.sessions()
+    assert (session["groups"], session["runs"]) == (2, 2)
+    assert store.commands() == ["gesmr study run small --seeds 4"]
 
 
 def number_of_jobs(home: Path) -> int:

@@ -52,10 +52,15 @@ def run(
         display = LiveDisplay if console.is_terminal else Display
         with display(console, sum(len(job.job.specs) for job in jobs), sum(job.work for job in jobs)) as shown:
             where.prepare([job.job for job in jobs])
-            _Run(jobs, store, shown).finish(where)
-        seconds = round(time.perf_counter() - start, 1)
-        asked = {} if command is None else {"command": command}
-        store.log({**plan.facts, "groups": len(jobs), "runs": len(missing), "wall_seconds": seconds, **asked})
+            try:
+                _Run(jobs, store, shown).finish(where)
+            finally:  # also when interrupted: the log says what made all that is stored
+                stored = [job.job for job in jobs if store.has(job.job.specs)]
+                seconds = round(time.perf_counter() - start, 1)
+                counts = {"groups": len(stored), "runs": sum(len(job.specs) for job in stored)}
+                asked = {} if command is None else {"command": command}
+                if stored:
+                    store.log({**plan.facts, **counts, "wall_seconds": seconds, **asked})
     return len(missing)
 
 
