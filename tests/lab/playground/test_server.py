@@ -163,7 +163,8 @@ def test_more_connections_than_there_is_room_for_are_closed(ask, playground):
     time.sleep(0.3)
 
 
-def test_the_command_prints_its_address_and_ends_with_ctrl_c():
+@pytest.mark.parametrize("computing", [False, True])
+def test_the_command_prints_its_address_and_ends_with_ctrl_c(computing):
     command = heeding("-m", "gesmr", "playground", "--no-browser")
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         address = process.stdout.readline().split()[-1]
@@ -172,9 +173,14 @@ def test_the_command_prints_its_address_and_ends_with_ctrl_c():
         assert len(token) >= 32
         connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=30)
         connection.request("GET", f"/{token}/")
-        assert connection.getresponse().status == 200
+        with connection.getresponse() as answer:
+            assert answer.status == 200
+        if computing:
+            connection.request("POST", f"/{token}/run", b"{}", {"Content-Type": "application/json"})
+            time.sleep(0.5)  # much less than it is compiled in
         process.send_signal(2)
         out, err = process.communicate(timeout=30)
+        connection.close()
     assert (process.returncode, out.strip(), err) == (0, "Stopped.", "")
 
 

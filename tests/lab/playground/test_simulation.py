@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gesmr
+from gesmr.lab.playground import simulation
 from gesmr.lab.playground.settings import METHODS, Place, Setting, read
 from gesmr.lab.playground.simulation import PIXELS, elites, frames, landscape_json, problem, run_json
 from helpers.compilations import count_compilations
@@ -52,6 +53,18 @@ def test_another_seed_compiles_nothing():
     with count_compilations() as compiled:
         frames(Setting("15MR", "sphere", **SMALL | {"seed": 4}, std=2.0))
     assert compiled() == 0
+
+
+def test_programs_do_not_pile_up(monkeypatch):
+    monkeypatch.setattr(simulation, "_PROGRAMS", 2)
+    for dim in (2, 3, 4):
+        frames(Setting("FMR", "sphere", dim, **SMALL))
+        assert len(simulation._compiled) <= 2
+    with count_compilations() as compiled:
+        frames(Setting("FMR", "sphere", 4, **SMALL | {"seed": 5}))
+        assert compiled() == 0
+        frames(Setting("FMR", "sphere", 3, **SMALL))
+        assert compiled() > 0
 
 
 @pytest.mark.parametrize("function", ["rastrigin", "rosenbrock", "linear"])

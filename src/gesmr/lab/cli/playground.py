@@ -31,3 +31,4 @@ def playground(
             server.serve_forever()
         except KeyboardInterrupt:
             typer.echo("\nStopped.")
+            server.abandon()

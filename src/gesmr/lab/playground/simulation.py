@@ -4,7 +4,7 @@ import base64
 import dataclasses
 import json
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -23,6 +23,10 @@ _REACH = 2.4  # standard deviations of the first population from the middle of t
 _AWAY = (0.6, -0.45)  # where a moved optimum is, in standard deviations, gene by gene and then from the start again
 
 
+_PROGRAMS = 12  # that are kept: each has about 130 MB
+_compiled: set[Setting] = set()
+
+
 class Frame(NamedTuple):
     """What is kept of a generation."""
 
@@ -38,7 +42,7 @@ def problem(function: str, dim: int, std: float, moved: bool) -> Function:
     return get(function, dim, np.float32(std), shift=shift)
 
 
-@lru_cache(maxsize=64)
+@cache
 def algorithm(method: str, children: int, groups: int) -> tuple[GA, Callable[[State], Frame]]:
     """A method's GA, and what is recorded of its states. The same objects every time: they name a compiled program."""
     chosen = controller(method, children)
@@ -58,6 +62,7 @@ def algorithm(method: str, children: int, groups: int) -> tuple[GA, Callable[[St
 
 def frames(setting: Setting) -> Frame:
     """A run, every entry with a leading axis of its `generations + 1` states."""
+    _make_room(dataclasses.replace(setting, std=1.0, seed=0, moved=True))  # which are no part of a program
     objective = problem(setting.function, setting.dim, setting.std, setting.moved)
     grouped = setting.method.startswith("GESMR")
     ga, record = algorithm(setting.method, setting.children, setting.groups if grouped else 1)
@@ -66,6 +71,15 @@ def frames(setting: Setting) -> Frame:
     state = ga.init(key, population, objective(population))
     _, history = evolve(ga, objective, state, setting.generations, record=record)
     return jax.tree.map(lambda first, rest: np.concatenate([first[None], rest]), record(state), history.extra)
+
+
+def _make_room(kind: Setting) -> None:
+    """Forget all programs before there is one too many."""
+    if kind not in _compiled and len(_compiled) >= _PROGRAMS:
+        _compiled.clear()
+        algorithm.cache_clear()
+        jax.clear_caches()
+    _compiled.add(kind)
 
 
 @lru_cache(maxsize=32)
