@@ -69,6 +69,10 @@ def test_the_trackers_of_the_docs_record(tmp_path, monkeypatch):
     assert mlflow.calls[-1] == ("log_metrics", ({"fun": result.fun, "nfev": result.nfev},), {"step": 2})
 
 
+def test_the_architecture_is_short():
+    assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) < 1000
+
+
 def blocks(page, *languages):
     text = page.read_text(encoding="utf-8")
     return [code for language, code in re.findall(r"^```(\w*)\n(.*?)^```", text, re.S | re.M) if language in languages]
