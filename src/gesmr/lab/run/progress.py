@@ -112,7 +112,7 @@ class LiveDisplay(Display):
     def _show(self) -> None:
         rest = Text("compiling")
         if self._worked > 0:
-            rest = Text(f"{self._rate}, {self._left} left" + f"  {self._running[0]}" * bool(self._running))
+            rest = Text("  ".join([f"{self._rate}, {self._left} left", *self._running[:1]]))
         bar = self._progress.columns[1]
         used = len(self._count) + (bar.bar_width or 0 if isinstance(bar, BarColumn) else 0) + len(" 100%  ")
         rest.truncate(max(self._console.width - used, 0), overflow="ellipsis")  # a line, in however few columns
