@@ -251,6 +251,28 @@ def test_the_theme_changes_everything_drawn(browser):
     assert all(one != other for one, other in zip(before, after, strict=True))
 
 
+def test_a_key_that_is_held_down_counts_once_unless_it_steps(browser):
+    held = """for (const repeat of [false, true, true, true])
+                dispatchEvent(new KeyboardEvent("keydown", {key: arguments[0], repeat}))"""
+    browser.execute_script(held, "ArrowRight")
+    _at(browser, 4)
+    browser.execute_script(held, " ")
+    assert _find(browser, "#play").get_attribute("aria-label") == "Pause"
+
+
+def test_who_wants_little_motion_starts_it_and_nobody_is_read_every_generation(browser, playground):
+    motion = {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", motion)
+    browser.get(playground.url)
+    _computed(browser)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert browser.execute_script("return [Player.state.playing, Player.state.frame]") == [None, 0]
+    assert _find(browser, "#generation").get_attribute("aria-live") == "off"
+    assert browser.execute_script("return Boolean(document.querySelector('[role=status] #elapsed'))") is False
+    _find(browser, "#play").click()
+    wait_until(lambda: _frame(browser) >= 2, seconds=10)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_system_s_theme_is_the_first(chromium, browser, playground, scheme):
     feature = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}

@@ -42,7 +42,7 @@ const Drawing = (() => {
     return { context, width, height };
   };
 
-  // The landscape as an image, once for every theme: bands of shade, with a fine edge between them
+  // The landscape as an image, once for every theme: bands of shade
   const BANDS = 14;
   const image = (landscape) => {
     const theme = dark() ? "dark" : "light";
@@ -53,9 +53,7 @@ const Drawing = (() => {
     const context = canvas.getContext("2d");
     const data = context.createImageData(pixels, pixels);
     for (let i = 0; i < shades.length; i++) {
-      const smooth = shades[i] / 255;
-      const banded = Math.floor(smooth * BANDS * 0.9999) / (BANDS - 1);
-      const part = banded;
+      const part = Math.floor((shades[i] / 256) * BANDS) / (BANDS - 1);
       for (let c = 0; c < 3; c++) data.data[4 * i + c] = low[c] + (high[c] - low[c]) * part;
       data.data[4 * i + 3] = 255;
     }
@@ -151,15 +149,18 @@ const Drawing = (() => {
   };
 
   const SUPERSCRIPTS = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
-  const power = (exponent) => {
-    if (exponent >= -2 && exponent <= 3) return String(Number(10 ** exponent.toFixed(0)).toPrecision(1) * 1);
-    return `10${[...String(exponent)].map((c) => SUPERSCRIPTS[c]).join("")}`;
+  const power = (part, exponent) => {
+    if (exponent >= -2 && exponent <= 3) return String(Number((part * 10 ** exponent).toPrecision(1)));
+    return `${part > 1 ? `${part}·` : ""}10${[...String(exponent)].map((c) => SUPERSCRIPTS[c]).join("")}`;
   };
+  // Powers of ten; within less than two decades also twice and five times each
   const decades = (low, high, most) => {
     const step = Math.max(1, Math.ceil((high - low) / most));
     const ticks = [];
-    for (let e = Math.ceil(low / step) * step; e <= high + 1e-9; e += step) ticks.push([e, power(e)]);
-    return ticks;
+    for (let e = Math.floor(low / step) * step; e <= high; e += step) {
+      for (const part of high - low < 2 ? [1, 2, 5] : [1]) ticks.push([e + Math.log10(part), power(part, e)]);
+    }
+    return ticks.filter(([value]) => value >= low && value <= high);
   };
   const plain = (low, high, most) => {
     const raw = (high - low) / most;
@@ -170,13 +171,13 @@ const Drawing = (() => {
     return ticks;
   };
 
-  // Axes for generations 0 … last and y from low to high; what is drawn with `at` is in pixels
+  // Axes for generations 0 … last and y from low to high, under a title; x and y give pixels
   const LEFT = 40;
-  const axes = (canvas, last, [low, high], ticks, label) => {
+  const axes = (canvas, last, [low, high], ticks, title = "") => {
     const fit = fitted(canvas);
     if (!fit) return null;
     const { context, width, height } = fit;
-    const box = { left: LEFT, right: width - 6, top: 6, bottom: height - 20 };
+    const box = { left: LEFT, right: width - 6, top: title ? 22 : 6, bottom: height - 20 };
     const x = (t) => box.left + ((box.right - box.left) * t) / Math.max(last, 1);
     const y = (v) => box.bottom - ((box.bottom - box.top) * (v - low)) / (high - low || 1);
     context.font = `11px ${css("--sans")}`;
@@ -193,10 +194,12 @@ const Drawing = (() => {
       context.fillText(text, box.left - 6, y(value));
     }
     context.textBaseline = "alphabetic";
+    context.textAlign = "left";
+    context.fillText(title, 0, 11);
     for (const [value, text] of plain(0, Math.max(last, 1), Math.max(2, Math.floor(width / 110)))) {
       if (value !== Math.round(value)) continue;
       context.textAlign = value === 0 ? "left" : x(value) > box.right - 12 ? "right" : "center";
-      context.fillText(value === 0 && label ? `0 ${label}` : text, x(value), height - 5);
+      context.fillText(value === 0 ? "0 generation" : text, x(value), height - 5);
     }
     return { context, x, y, box };
   };
@@ -211,14 +214,14 @@ const Drawing = (() => {
     context.globalAlpha = 1;
   };
   // A line of points, bright up to the frame and faint after it
-  const trail = ({ context, x, y }, points, frame, last, colour, { first = 0, dashes = [] } = {}) => {
+  const trail = ({ context, x, y }, points, frame, last, colour, { first = 0, dashes = [], thickness = 2.2 } = {}) => {
     context.setLineDash(dashes.map((length) => 1.6 * length));
     for (const [from, to, alpha] of [[first, frame, 1], [Math.max(first, frame), last, 0.25]]) {
       context.beginPath();
       for (let t = from; t <= to; t++) context.lineTo(x(t), y(points(t)));
       context.strokeStyle = colour;
       context.globalAlpha = alpha;
-      context.lineWidth = 2.2;
+      context.lineWidth = thickness;
       context.lineJoin = "round";
       context.stroke();
     }
@@ -238,7 +241,7 @@ const Drawing = (() => {
   // Every rate as a dot; the elites among them, or the only one, as lines
   const rates = (canvas, run, frame, range, colour) => {
     const last = run.frames - 1;
-    const plot = axes(canvas, last, range, decades(...range, 5), "generation");
+    const plot = axes(canvas, last, range, decades(...range, 5), "mutation rate");
     if (!plot) return;
     const { context, x, y } = plot;
     const own = ink(colour);
@@ -246,7 +249,7 @@ const Drawing = (() => {
     context.fillStyle = own;
     const radius = run.width > 30 ? 1 : 1.5;
     for (let t = 0; t < run.frames && run.width > 1; t++) {
-      context.globalAlpha = (run.width > 30 ? 0.3 : 0.55) * (t <= frame ? 1 : 0.25);
+      context.globalAlpha = (run.width > 30 ? 0.16 : 0.45) * (t <= frame ? 1 : 0.3);
       for (let i = 0; i < run.width; i++) {
         context.beginPath();
         context.arc(x(t), y(run.rates[t * run.width + i]), radius, 0, 2 * Math.PI);
@@ -256,8 +259,28 @@ const Drawing = (() => {
     context.globalAlpha = 1;
     cursor(plot, frame);
     const first = run.width === 1 ? 0 : 1; // before the first generation no rate has done best
-    for (const i of lines) trail(plot, (t) => run.rates[t * run.width + i], frame, last, own, { first });
+    for (const [shade, thickness] of [[css("--paper"), 5], [own, 2.2]]) {
+      for (const i of lines) trail(plot, (t) => run.rates[t * run.width + i], frame, last, shade, { first, thickness });
+    }
     for (const i of frame < first ? [] : lines) disc(plot, frame, run.rates[frame * run.width + i], own);
+  };
+
+  // Names beside the discs, one below the other where these are too close
+  const names = ({ context, x, y, box }, frame, named) => {
+    const side = x(frame) < box.right - 90 ? 1 : -1;
+    context.textAlign = side > 0 ? "left" : "right";
+    context.textBaseline = "middle";
+    context.font = `600 12px ${css("--sans")}`;
+    context.strokeStyle = css("--paper");
+    context.fillStyle = css("--ink");
+    context.lineWidth = 4;
+    const places = named.map(([value, name]) => [y(value), name]).sort(([one], [other]) => one - other);
+    let above = -Infinity;
+    for (const [i, [height, name]] of places.entries()) {
+      above = Math.max(above + 14, Math.min(height, box.bottom - 14 * (places.length - 1 - i)));
+      context.strokeText(name, x(frame) + 10 * side, above);
+      context.fillText(name, x(frame) + 10 * side, above);
+    }
   };
 
   // Best values of all runs in one plot; logs if there is nothing below zero
@@ -271,7 +294,7 @@ const Drawing = (() => {
     const margin = (high - low || 1) * 0.06;
     const range = [low - margin, high + margin];
     const last = Math.max(...runs.map((run) => run.frames - 1));
-    const plot = axes(canvas, last, range, log ? decades(...range, 6) : plain(...range, 5), "generation");
+    const plot = axes(canvas, last, range, log ? decades(...range, 6) : plain(...range, 5));
     if (!plot) return log;
     cursor(plot, frame);
     for (const run of runs) {
@@ -284,8 +307,9 @@ const Drawing = (() => {
       const at = Math.min(frame, run.frames - 1);
       disc(plot, at, scaled(run.best[at]), ink(looks[run.setting.method].colour));
     }
+    names(plot, frame, runs.map((run) => [scaled(run.best[Math.min(frame, run.frames - 1)]), run.setting.method]));
     return log;
   };
 
-  return { unpackRun, unpackLandscape, map, rates, values, ink };
+  return { unpackRun, unpackLandscape, map, rates, values };
 })();

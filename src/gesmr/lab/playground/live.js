@@ -23,7 +23,7 @@
   };
 
   const common = () => {
-    const values = Object.fromEntries(NUMBERS.map((name) => [name, form.elements[name].value === "" ? null : Number(form.elements[name].value)]));
+    const values = Object.fromEntries(NUMBERS.map((name) => [name, form.elements[name].value && Number(form.elements[name].value)]));
     return { ...values, function: form.elements.function.value, moved: form.elements.moved.checked };
   };
   const methods = () => boxes.filter((box) => box.checked).map((box) => box.value);
@@ -39,8 +39,10 @@
     error.textContent = message;
     for (const name of NUMBERS) form.elements[name].setAttribute("aria-invalid", String(message.startsWith(`${name} `)));
   };
-  const busy = (text) => {
-    status.textContent = text;
+  // The seconds are not read aloud, which what is being done is
+  const busy = (text, seconds = 0) => {
+    if (find("doing").textContent !== text) find("doing").textContent = text;
+    find("elapsed").textContent = seconds ? `${seconds} s` : "";
     status.classList.toggle("busy", Boolean(text));
     panels.classList.toggle("stale", Boolean(text));
   };
@@ -60,11 +62,9 @@
     const began = performance.now();
     const found = [];
     let doing = "";
-    const tell = () => {
-      const seconds = Math.floor((performance.now() - began) / 1000);
-      if (mine === latest) busy(`${doing}${seconds ? ` ${seconds} s` : ""}`);
-    };
-    const clock = setInterval(tell, 250);
+    const clock = setInterval(() => {
+      if (mine === latest) busy(doing, Math.floor((performance.now() - began) / 1000));
+    }, 250);
     try {
       doing = "Drawing the landscape …";
       const landscape = await (await ask("landscape", place)).json();
@@ -78,7 +78,7 @@
       const frame = keep ? Player.state.frame : 0;
       if (!keep) Player.pause();
       Player.show(found, landscape, frame);
-      if (playing) Player.start();
+      if (playing && !matchMedia("(prefers-reduced-motion: reduce)").matches) Player.start();
     } catch (problem) {
       const lost = problem instanceof TypeError;
       if (mine === latest) fail(lost ? "The server does not answer. Is the command still running?" : problem.message);

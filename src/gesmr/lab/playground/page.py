@@ -102,7 +102,7 @@ def live() -> tuple[bytes, str]:
         "most": MOST_METHODS,
     }
     scripts = [_asset(name) for name in (*_SCRIPTS, "playground/live.js")]
-    policy = _policy([_asset("show/report/theme.js"), *scripts], "connect-src 'self'; img-src data: blob:;")
+    policy = _policy([_asset("show/report/theme.js"), *scripts], "connect-src 'self';")
     page = _render(scripts, data, policy, live=True, limits=limits | {"std": settings.STD}, zooms=settings.ZOOMS)
     return page, policy
 
@@ -112,7 +112,7 @@ def exported(wanted: Wanted) -> bytes:
     runs = [json.loads(run_json(setting)) for setting in wanted.runs]
     data = {"runs": runs, "landscape": json.loads(landscape_json(wanted.place)), "frame": wanted.frame}
     scripts = [_asset(name) for name in _SCRIPTS]
-    policy = _policy([_asset("show/report/theme.js"), *scripts], "img-src data: blob:;")
+    policy = _policy([_asset("show/report/theme.js"), *scripts])
     return _render(scripts, data, policy, live=False, theme=wanted.theme)
 
 
@@ -143,9 +143,9 @@ def _asset(name: str) -> Markup:
     return Markup(resources.files(_LAB).joinpath(name).read_text("utf-8"))
 
 
-def _policy(scripts: Sequence[str], more: str) -> str:
+def _policy(scripts: Sequence[str], more: str = "") -> str:
     """A Content-Security-Policy under which these scripts run and no others."""
     digests = (base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts)
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    start = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline';"
+    start = f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:;"
     return f"{start} {more} base-uri 'none'; form-action 'none'"

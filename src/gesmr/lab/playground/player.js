@@ -43,6 +43,7 @@ const Player = (() => {
         const outside = element("span", { className: "outside" });
         const panel = element("figure", { className: "panel" }, element("header", {}, title, readout), element("div", { className: "ground" }, map, outside), rates);
         panel.dataset.method = run.setting.method;
+        panel.style.setProperty("--own", data.looks[run.setting.method].colour);
         return panel;
       }),
     );
@@ -69,7 +70,6 @@ const Player = (() => {
       const { method } = run.setting;
       const { colour } = data.looks[method];
       const frame = Math.min(state.frame, run.frames - 1);
-      panel.style.setProperty("--own", Drawing.ink(colour));
       const [map, rates] = panel.querySelectorAll("canvas");
       const outside = Drawing.map(map, state.landscape, run, frame, colour);
       Drawing.rates(rates, run, frame, state.range, colour);
@@ -174,8 +174,6 @@ const Player = (() => {
     setTheme(chosen);
   };
   theme.addEventListener("click", otherTheme);
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  system.addEventListener("change", () => setTheme(system.matches ? "dark" : "light"));
 
   // Keys, unless they mean something where the focus is
   const keys = {
@@ -189,7 +187,7 @@ const Player = (() => {
     const pressed = event.key === " " && target.matches?.('button, a, input[type="checkbox"]');
     if (typing || pressed || !Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
-    keys[event.key](event);
+    if (!event.repeat || event.key.startsWith("Arrow")) keys[event.key](event);
   });
   new ResizeObserver(redraw).observe(panels);
   addEventListener("resize", redraw);
