@@ -18,9 +18,9 @@ from gesmr.lab.show.report.page import duration
 from gesmr.lab.show.table import Table
 from gesmr.lab.show.view import Options, View
 from gesmr.lab.studies import Selection
-from gesmr.lab.studies.functions.chapter import chapter, thinned, three_digits
+from gesmr.lab.studies.functions.chapter import chapter, line_of, thinned, three_digits
 from gesmr.lab.studies.functions.figures import ranks
-from gesmr.lab.studies.functions.results import Row
+from gesmr.lab.studies.functions.results import Curves, Row
 from gesmr.lab.studies.functions.runs import FunctionsStudy, Run, summary
 from gesmr.lab.studies.functions.show import VIEW
 from gesmr.lab.studies.functions.tables import estimates, number
@@ -437,6 +437,14 @@ def test_a_phone_never_scrolls_sideways(browser):
     assert left[0] == left[1]
 
 
+def test_a_phone_has_its_navigation_in_one_line(on_studies):
+    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    on_studies.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    on_studies.refresh()
+    assert on_studies.execute_script("return document.querySelector('.top').offsetHeight") < 64
+    assert on_studies.execute_script("return document.documentElement.scrollWidth") == 390
+
+
 def test_a_phone_shows_gesmr_beside_the_name_and_that_more_follows(browser):
     metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -601,6 +609,14 @@ def test_glossary_has_every_method(browser):
     assert all(method.replace("LAMR-100", "LAMR-G") in terms for method in METHODS)
 
 
+def test_a_rate_that_leaps_is_a_smooth_line_with_its_range():
+    log_rate = np.tile(np.where(np.arange(200) % 2, np.log(1e-3), np.log(1e-1)), (2, 1))
+    history = Curves(np.arange(200), np.ones((2, 200)), log_rate)
+    for method, low, middle, high in (("UCB/5", -3, -2, -1), ("SAMR", -3, -3, -3)):
+        line = line_of(method, history, np.array([101]))
+        assert [line[f"rate{end}"][0] for end in ("_low", "", "_high")] == pytest.approx([low, middle, high], abs=0.2)
+
+
 def test_curves_stay_small(page):
     """The paper's 48 rows with 11 methods each are to take less than 4 MB."""
     data = re.search(r'id="data-curves">(.*?)</script>', page.read_text("utf-8"), re.DOTALL)
@@ -639,7 +655,7 @@ def test_a_study_that_has_just_begun_is_named_and_others_are_shown(tmp_path):
     _fill(Store(tmp_path / "functions", create=True), functions=("sphere",), dims=(2,))
     Store(tmp_path / "demonstration", create=True)
     text = report.write(tmp_path, {**CHAPTERS, "demonstration": DEMONSTRATION.chapter}).read_text("utf-8")
-    assert "demonstration holds no results; `gesmr study run demonstration` makes some." in text
+    assert "demonstration holds no results; <code>gesmr study run demonstration</code> makes some." in text
     assert 'id="tables"' in text
 
 

@@ -257,17 +257,17 @@ def draw(axes: Axes, method: str, x: np.ndarray, middle: np.ndarray, low: np.nda
 def draw_rate(axes: Axes, method: str, x: np.ndarray, middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> None:
     """As `draw`, but of UCB, whose rate leaps at every generation, the geometric mean and the range of what is near."""
     if method in LEAPING:
-        near = _near(middle)
-        low, high = near.min(axis=-1), near.max(axis=-1)
         with np.errstate(divide="ignore"):
-            middle = np.exp(np.log(near).mean(axis=-1))
+            middle, low, high = np.exp(near(np.log(middle)))
     draw(axes, method, x, middle, low, high)
 
 
-def _near(line: np.ndarray) -> np.ndarray:
-    """What each point has around it, `f[P, W]` of `f[P]`: a twenty-fifth of the line, three points at least."""
+def near(line: np.ndarray) -> np.ndarray:
+    """Mean and range `f[3, P]` of what each point of `f[P]` has around it: a twenty-fifth of the line, three points at
+    least."""
     reach = max(len(line) // 50, 1)
-    return sliding_window_view(np.pad(line, reach, mode="edge"), 2 * reach + 1)
+    around = sliding_window_view(np.pad(line, reach, mode="edge"), 2 * reach + 1)
+    return np.stack([around.mean(axis=-1), around.min(axis=-1), around.max(axis=-1)])
 
 
 def band(axes: Axes, x: np.ndarray, low: np.ndarray, high: np.ndarray, colour: Any) -> None:

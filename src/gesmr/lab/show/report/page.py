@@ -161,6 +161,12 @@ def command_line(command: str) -> Markup:
     return Markup(" ").join(Markup("<span>{}</span>").format(part) for part in (first, *(f"--{o}" for o in options)))
 
 
+def in_code(text: str) -> Markup:
+    """What stands between backticks as code."""
+    parts = (Markup("<code>{}</code>" if i % 2 else "{}").format(part) for i, part in enumerate(text.split("`")))
+    return Markup("").join(parts)
+
+
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
@@ -171,8 +177,8 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    filters = {"duration": duration, "csv_address": csv_address, "shell": shell, "command_line": command_line}
-    environment.filters |= filters
+    filters = (duration, csv_address, shell, command_line, in_code)
+    environment.filters |= {made.__name__: made for made in filters}
     return environment
 
 

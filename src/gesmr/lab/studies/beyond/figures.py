@@ -103,7 +103,7 @@ def _absent(results: Results, rows: Sequence[Row]) -> str:
 
 
 def _outside(rows: Sequence[Row]) -> str:
-    more = [row.function.capitalize() for row in rows if row not in MAIN]
+    more = dict.fromkeys(row.function.capitalize() for row in rows if row not in MAIN)
     return f" {', '.join(more)}: outside the 50 rows." if more else ""
 
 

@@ -12,7 +12,7 @@ from ...run.lanes import ORACLES
 from ...run.reading import Reading
 from ...run.store import Store
 from ...show import stats
-from ...show.figures import in_order, look
+from ...show.figures import LEAPING, in_order, look, near, over_seeds
 from ...show.report import Chapter, Outcome, Section, shell
 from .. import Selection
 from .claims import RULES
@@ -299,23 +299,25 @@ def _row_curves(results: Results) -> list[dict[str, Any]]:
 
 
 def _lines(results: Results, row: Row) -> dict[str, Any]:
-    """Over the same generations for every method: elite value and log10 of the rate, each with its standard error."""
+    """Over the same generations for every method: elite value, its error, log10 of the rate, its band."""
     histories = results.histories_of(row)
     kept = thinned(next(iter(histories.values())).generation)
     return {
         "generation": next(iter(histories.values())).generation[kept].tolist(),
-        "lines": {method: _line(history, kept) for method, history in histories.items()},
+        "lines": {method: line_of(method, history, kept) for method, history in histories.items()},
     }
 
 
-def _line(history: Curves, kept: np.ndarray) -> dict[str, Sequence[float | None]]:
+def line_of(method: str, history: Curves, kept: np.ndarray) -> dict[str, Sequence[float | None]]:
     elite = np.asarray(history.elite[:, kept], np.float64).T
-    rate = np.asarray(history.log_rate[:, kept], np.float64).T / np.log(10)
+    rates = over_seeds(history.log_rate) / np.log(10)
+    rate, low, high = (near(rates[0]) if method in LEAPING else rates)[:, kept]
     return {
         "value": _rounded(stats.mean(elite)),
         "value_error": _rounded(stats.standard_error(elite)),
-        "rate": _rounded(stats.mean(rate)),
-        "rate_error": _rounded(stats.standard_error(rate)),
+        "rate": _rounded(rate),
+        "rate_low": _rounded(low),
+        "rate_high": _rounded(high),
     }
 
 

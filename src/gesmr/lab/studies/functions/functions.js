@@ -85,10 +85,8 @@
     };
   };
   const rates = (curve) => {
-    const { rate, rate_error: error } = curve;
     const power = (v) => (v === null ? null : 10 ** v);
-    const moved = (sign) => rate.map((v, i) => (v === null || error[i] === null ? null : 10 ** (v + sign * error[i])));
-    const [low, middle, high] = [moved(-1), rate.map(power), moved(1)];
+    const [low, middle, high] = [curve.rate_low, curve.rate, curve.rate_high].map((logs) => logs.map(power));
     const text = middle.map((v, i) => {
       if (v === null) return "";
       return short(v) + (low[i] === null ? "" : ` (${short(low[i])} to ${short(high[i])})`);
