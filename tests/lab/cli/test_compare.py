@@ -136,3 +136,29 @@ def test_bad_options_end_in_one_line(here, arguments, words):
     assert words in said
     assert not out
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("plot", "words"),
+    [
+        ("figure.foo", "--plot must end in .png, .pdf or .svg, got figure.foo"),
+        ("absent/figure.png", "--plot must be in a directory that exists, got absent/figure.png"),
+    ],
+)
+def test_a_figure_that_cannot_be_written_is_refused_before_anything_runs(plot, words):
+    code, out, said = run("bowl", *SMALL, "--plot", plot)
+    assert (code, out, said.strip()) == (2, "", f"error: {words}")
+
+
+def test_the_table_is_printed_before_a_figure_fails(here):
+    (here / "figure.png").mkdir()
+    code, out, said = run("bowl", *SMALL, "--plot", "figure.png")
+    assert code == 2
+    assert "median" in out
+    assert "figure.png" in said
+
+
+def test_a_negative_spread_is_refused():
+    code, _, said = run("bowl", "--dim", "2", "--init-std", "-1", "--maxfun", "40", "--seeds", "1")
+    assert code == 2
+    assert "init_std must be a finite number above 0" in said

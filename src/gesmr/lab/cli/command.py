@@ -44,7 +44,16 @@ class _PlainHelp:
         return option
 
 
-class _Command(_PlainHelp, typer.core.TyperCommand): ...
+class _Command(_PlainHelp, typer.core.TyperCommand):
+    """An error in an option says what was given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            for fault in getattr(error.__cause__, "errors", list)():
+                error.message += f", got {fault['input']!r}"
+            raise
 
 
 class _Group(_PlainHelp, typer.core.TyperGroup): ...

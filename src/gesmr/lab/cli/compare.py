@@ -75,16 +75,18 @@ def compare_methods(
     plot: Annotated[Path | None, typer.Option(help="Write a figure: .png, .pdf or .svg.", metavar="FILE")] = None,
 ) -> None:
     """Compare optimisers on a function of yours. The table goes to standard output, progress to standard error."""
+    if plot is not None:
+        _check_plot(plot)
     fun = load_callable(objective)
     try:
         found = _compare(fun, request)
+        print(_json(found) if as_json else found)
         if plot is not None:
             found.plot(plot)
     except (TypeError, ValueError, OSError, ModuleNotFoundError) as error:
         if raised_in(error, getattr(fun, "__module__", None)):
             raise
         raise LabError(str(error)) from error
-    print(_json(found) if as_json else found)
     if any(row.failed for row in found.rows):
         raise typer.Exit(1)
 
@@ -95,7 +97,7 @@ def _compare(fun: Any, request: Request) -> Comparison:
     with working_directory_importable(), redirect_stdout(sys.stderr):
         return compare(
             fun,
-            variables.start if variables.start is not None else _draws(variables, request.init_std or 1.0),
+            variables.start if variables.start is not None else _draws(variables, request.init_std),
             None if names is None else {name: _method(name) for name in names},
             10 if seeds is None else seeds,
             request.maxfun,
@@ -109,18 +111,26 @@ def _compare(fun: Any, request: Request) -> Comparison:
         )
 
 
+def _check_plot(path: Path) -> None:
+    """Before hours of runs, not after them."""
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise LabError(f"--plot must end in .png, .pdf or .svg, got {path}")
+    if not path.parent.is_dir():
+        raise LabError(f"--plot must be in a directory that exists, got {path}")
+
+
 def _method(name: str) -> Any:
     """A name that `compare` knows, or a method of the user's own."""
     family, colon, _ = name.partition(":")
     return load_callable(name) if colon and family not in ("evosax", "optuna") else name
 
 
-def _draws(variables: Variables, std: float) -> Callable[[np.random.Generator], np.ndarray]:
+def _draws(variables: Variables, std: float | None) -> Callable[[np.random.Generator], np.ndarray]:
     """Starts, one for each seed: never the origin, which is the optimum of too many functions."""
 
     def draw(rng: np.random.Generator) -> np.ndarray:
-        normal = None if variables.closed.all() else rng.normal(0.0, std, variables.dim)
-        return variables.placed(normal, rng)
+        spread = 1.0 if std is None else std  # `compare` judges it
+        return variables.placed(None if variables.closed.all() else spread * rng.standard_normal(variables.dim), rng)
 
     return draw
 

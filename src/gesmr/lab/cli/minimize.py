@@ -66,7 +66,7 @@ class Request:
     space: Annotated[
         Path | None, typer.Option(help="Named variables instead: a .toml or .json file.", metavar="FILE")
     ] = None
-    seed: Annotated[int | None, typer.Option(help="The same seed repeats a run.")] = None
+    seed: Annotated[int | None, typer.Option(min=0, help="The same seed repeats a run.", metavar="N")] = None
     workers: Annotated[
         str | None, typer.Option(help="A number of processes (-1: all CPUs), ray, or the address of a Ray cluster.")
     ] = None
@@ -205,7 +205,7 @@ def _workers(text: str | None, timeout: float | None) -> Crew | None:
 def _drawn(variables: Variables, seed: int, std: float | None) -> np.ndarray:
     """Never the origin, which is the optimum of too many functions."""
     generator = np.random.default_rng(seed)
-    normal = generator.normal(0.0, 1.0 if std is None else std, variables.dim)
+    normal = (1.0 if std is None else std) * generator.standard_normal(variables.dim)  # `minimize` judges std
     return variables.placed(normal, generator)
 
 
