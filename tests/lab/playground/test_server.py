@@ -11,6 +11,7 @@ import time
 import pytest
 
 from gesmr.lab.playground import Playground, server
+from gesmr.lab.playground.simulation import run_json
 from helpers.command_line import gesmr
 from helpers.processes import heeding
 
@@ -150,6 +151,21 @@ def test_whoever_dawdles_is_cut_off(ask, playground, monkeypatch, start, status)
                 break
         else:
             pytest.fail("this connection may go on for ever")
+
+
+def test_nothing_is_computed_for_who_has_hung_up(ask, playground):
+    ask()
+    computed = run_json.cache_info().misses
+    with playground.computing:
+        body = json.dumps(GOOD | {"seed": 77}).encode()
+        head = f"POST /{playground.token}/run HTTP/1.1\r\nHost: 127.0.0.1:{playground.port}\r\n"
+        with socket.create_connection(("127.0.0.1", playground.port), timeout=10) as connection:
+            connection.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+            connection.sendall(body)
+            time.sleep(0.5)
+    time.sleep(0.5)
+    ask()
+    assert run_json.cache_info().misses == computed
 
 
 def test_more_connections_than_there_is_room_for_are_closed(ask, playground):

@@ -7,11 +7,11 @@
   const [status, error, panels] = [find("status"), find("error"), find("panels")];
   const NUMBERS = ["dim", "std", "children", "groups", "generations", "seed"];
   const boxes = [...form.querySelectorAll('[name="method"]')];
-  let latest = 0; // answers to older questions are dropped
+  let latest = new AbortController(); // of what is asked for now; what was asked before is given up
   let shown = null; // what the player has: settings of its runs, and a place
 
-  const ask = async (path, body) => {
-    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  const ask = async (path, body, signal) => {
+    const answer = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
     if (answer.ok) return answer;
     let message = `the server answered ${answer.status}`;
     try {
@@ -49,7 +49,8 @@
 
   // Ask for everything that is set; `playing` starts it, otherwise the generation stays
   const update = async ({ playing = false, keep = false } = {}) => {
-    const mine = ++latest;
+    latest.abort();
+    const { signal } = (latest = new AbortController());
     const chosen = methods();
     if (!chosen.length) {
       fail("methods must be one to four, got none");
@@ -63,15 +64,14 @@
     const found = [];
     let doing = "";
     const clock = setInterval(() => {
-      if (mine === latest) busy(doing, Math.floor((performance.now() - began) / 1000));
+      if (!signal.aborted) busy(doing, Math.floor((performance.now() - began) / 1000));
     }, 250);
     try {
       doing = "Drawing the landscape …";
-      const landscape = await (await ask("landscape", place)).json();
+      const landscape = await (await ask("landscape", place, signal)).json();
       for (const [i, run] of runs.entries()) {
         doing = `Computing ${run.method} (${i + 1} of ${runs.length}); the first time it is compiled …`;
-        found.push(await (await ask("run", run)).json());
-        if (mine !== latest) return;
+        found.push(await (await ask("run", run, signal)).json());
       }
       fail("");
       shown = { runs, place };
@@ -81,10 +81,10 @@
       if (playing && !matchMedia("(prefers-reduced-motion: reduce)").matches) Player.start();
     } catch (problem) {
       const lost = problem instanceof TypeError;
-      if (mine === latest) fail(lost ? "The server does not answer. Is the command still running?" : problem.message);
+      if (!signal.aborted) fail(lost ? "The server does not answer. Is the command still running?" : problem.message);
     } finally {
       clearInterval(clock);
-      if (mine === latest) {
+      if (!signal.aborted) {
         busy("");
         find("export").disabled = !shown;
       }

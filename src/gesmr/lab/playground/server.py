@@ -5,9 +5,11 @@ import hmac
 import json
 import os
 import secrets
+import select
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -154,14 +156,23 @@ class _Handler(BaseHTTPRequestHandler):
             asked = self._body()
             if path == "/export":
                 wanted = page.wanted(asked)
-                with self.server.computing:
+                with self._turn():
                     return "text/html; charset=utf-8", page.exported(wanted), "sandbox"
             kind, compute = (Setting, run_json) if path == "/run" else (Place, landscape_json)
             request = read(kind, asked)
         except (TypeError, ValueError) as error:
             raise _Refused(HTTPStatus.BAD_REQUEST, str(error)) from error
-        with self.server.computing:
+        with self._turn():
             return "application/json", compute(request), "sandbox"
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Inside, nobody else computes; it is not entered for someone who has hung up in the meantime."""
+        self._late.cancel()
+        with self.server.computing:
+            if select.select([self.connection], [], [], 0)[0]:
+                raise ConnectionAbortedError
+            yield
 
     def _body(self) -> Any:
         """The JSON of a request of bounded size."""
