@@ -316,6 +316,7 @@ def test_a_target_that_is_missed_is_a_failure(here):
         ("bowl", ["--popsize", "1"], "popsize must be an integer from 2 to 2147483647, got 1"),
         ("bowl", ["--popsize", "many"], "got 'many'"),
         ("bowl", ["--dim", "0"], "'0'"),
+        ("bowl", ["--dim", "1000000000000000"], "Unable to allocate"),
         ("bowl", ["--seed", "-1"], "'--seed'"),
         ("bowl", ["--init-std", "-1"], "init_std must be a finite number above 0"),
         ("bowl", ["--bounds", "5"], "--bounds must be two numbers"),

@@ -83,7 +83,7 @@ def compare_methods(
         print(_json(found) if as_json else found)
         if plot is not None:
             found.plot(plot)
-    except (TypeError, ValueError, OSError, ModuleNotFoundError) as error:
+    except (TypeError, ValueError, OSError, MemoryError, ModuleNotFoundError) as error:
         if raised_in(error, getattr(fun, "__module__", None)):
             raise
         raise LabError(str(error)) from error

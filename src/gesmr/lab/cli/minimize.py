@@ -133,7 +133,7 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
                 workers=_workers(request.workers, request.timeout),
                 **options,
             )
-    except (TypeError, ValueError, OSError, WorkerError, ModuleNotFoundError) as error:
+    except (TypeError, ValueError, OSError, MemoryError, WorkerError, ModuleNotFoundError) as error:
         if from_worker(error) or raised_in(error, getattr(fun, "__module__", None)):
             raise
         raise LabError(str(error)) from error
