@@ -117,7 +117,9 @@ def _demonstration(jobs):
 def _figure(results):
     figure = Figure(figsize=(5, 2))
     figure.subplots().plot([1, 2], [1, 3])
-    return {"line": (f"A line of {HOSTILE}", figure)}
+    map_of_heat = Figure(figsize=(5, 2))
+    map_of_heat.subplots().imshow([[1, 2]])
+    return {"line": (f"A line of {HOSTILE}", figure), "heat": ("Shades", map_of_heat)}
 
 
 DEMONSTRATION = View(
@@ -509,6 +511,14 @@ def test_a_figure_is_enlarged_by_keyboard_and_fits_both_themes(on_studies):
     assert on_studies.execute_script(large) == pytest.approx(1.4 * first, abs=2)
     dialog.send_keys("\ue00c")  # Escape
     assert not dialog.is_displayed()
+
+
+def test_a_heat_map_keeps_its_colours_in_the_dark(on_studies):
+    on_studies.execute_script("document.documentElement.dataset.theme = 'dark'")
+    shown = "return [...document.querySelectorAll('#demonstration img')].map((image) => getComputedStyle(image).filter)"
+    line, heat = on_studies.execute_script(shown)
+    assert line.startswith("invert")
+    assert heat == "none"
 
 
 def test_a_phone_shows_figures_large_enough_to_read(on_studies):

@@ -155,7 +155,12 @@ class View(Generic[R]):
         claims = self.decide(results)
         partial = any(c.short or c.found == rule.missing for c, rule in zip(claims, self.rules, strict=True))
         images = [
-            {"caption": caption, "source": for_page(figure), "inches": f"{figure.get_figwidth():.3g}"}
+            {
+                "caption": caption,
+                "source": for_page(figure),
+                "inches": f"{figure.get_figwidth():.3g}",
+                "shaded": any(axes.images for axes in figure.axes),
+            }
             for caption, figure in self._figures(results, Options()).values()
         ]
         context = {"text": self.text, "images": images, "tables": list(map(_for_page, self.make_tables(results)))}
