@@ -1,4 +1,4 @@
-"""A run that is killed, and goes on from its checkpoint to the very end that it would have had.
+"""A run that is killed, and resumed from its checkpoint to exactly the end that it would have had.
 
     python examples/resuming.py
 
@@ -25,7 +25,7 @@ def rugged(x):
 
 
 def search(maxiter: int, checkpoint: Path | None = None, report=None):
-    """The call that is made twice: with `resume=True` it goes on if there is a checkpoint, and starts if not."""
+    """The call that is made twice: with `resume=True` it continues if there is a checkpoint, and starts if not."""
     return gesmr.minimize(
         rugged,
         np.zeros(10),

@@ -511,7 +511,7 @@ def targets():
 
 DOCUMENTED = (TypeError, ValueError, OSError, ModuleNotFoundError, datasets.DatasetError, TheirError)
 # Ours, and NumPy's about masked arrays
-EXPECTED_WARNINGS = "no candidate has had a finite|fun raised|a checkpoint was not|Warning: converting a masked"
+EXPECTED_WARNINGS = "no candidate has had a finite|fun failed|a checkpoint was not|Warning: converting a masked"
 # What is called otherwise where it is given
 OTHER_NAMES = ("rng", "fun", "maxfun", "checkpoint", "key", "init", "low", "space", "Space", "variable", "bounds")
 SECONDS, MEGABYTES = 60, 1000  # that one call may take

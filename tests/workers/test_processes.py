@@ -64,7 +64,7 @@ OPTIONS = {
 SLOW = ("evaluated again", "in single precision", "a tree")
 
 
-@pytest.mark.filterwarnings("ignore:fun raised")
+@pytest.mark.filterwarnings("ignore:fun failed")
 @pytest.mark.parametrize(
     "name", ["plain", "repeated", "with errors", *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
 )

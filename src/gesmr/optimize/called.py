@@ -129,7 +129,7 @@ class CalledStep:
         run.progress.errors += by.errors - errors
         if by.first_error is not None and not self._warned:
             self._warned = True
-            message = f"fun raised {by.first_error}; such candidates count as the worst"
+            message = f"fun failed: {by.first_error}; such candidates count as the worst"
             warnings.warn(message, RuntimeWarning, stacklevel=4)
         values: Any = Values(children, parents, elite, violations)  # type: ignore[arg-type]
         run.accept(values, run.setup.repeats * (len(rows) + again))

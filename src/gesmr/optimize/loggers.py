@@ -1,4 +1,4 @@
-"""A run as lines of JSON while it goes on. Other trackers are callbacks of the same shape: see docs/watching.md."""
+"""A run as lines of JSON, while it runs. Other trackers are callbacks of the same shape: see docs/watching.md."""
 
 import json
 import math
@@ -17,7 +17,7 @@ class JSONLines:
     """A callback that adds a line for every generation: nit, fun, mutation_rate (geometric mean), nfev, diversity, and
     with `x=True` on the last line of every call the best solution so far, arrays as lists.
 
-    Lines are written at once, so that a program that is killed leaves what it had. A run that goes on after that
+    Lines are written at once, so a program that is killed leaves its lines. A run that is resumed after that
     repeats the generations since its last checkpoint: of two lines with one `nit` the later counts.
     """
 

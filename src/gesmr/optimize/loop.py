@@ -76,7 +76,7 @@ def read_if_resumed(kept: Checkpoint | None, resume: bool) -> Content | None:
     if not archive.exists(kept.path):
         return None
     if not resume:
-        raise FileExistsError(f"{kept.path} exists already: resume=True goes on from it, or choose another file")
+        raise FileExistsError(f"{kept.path} exists already: resume=True continues from it, or choose another file")
     archive.tidy(kept.path)
     return archive.read(kept.path)
 

@@ -79,45 +79,46 @@ def minimize(
         fun(x, *args): a number for a solution; NaN and infinities count as the worst.
             A JAX function is compiled together with the search (`jit=None` finds out by calling it once, True insists,
             False calls it in Python every time). It sees globals, attributes and objects in args as they are when the
-            run begins. Arrays it reads and floats in args are data: other values need no other program.
+            run begins. Arrays it reads and floats in args are data: new values need no new program.
             A Python or NumPy function is called for one candidate after the other, or by `workers`: a number of
             processes, a `gesmr.Pool`, "ray", an address of Ray or a `gesmr.Ray`, an Executor or a callable like `map`.
-            With `vectorized=True` it gets ALL candidates at once, ROWS ARE CANDIDATES: float[n, d] to float[n] (for a
-            pytree: leaves with a leading axis of n), `batch_size` rows at a time.
+            With `vectorized=True` it gets all candidates at once, and rows are candidates: float[n, d] to float[n] (for
+            a pytree: leaves with a leading axis of n), `batch_size` rows at a time.
         x0: a vector, or any pytree of floating-point arrays; itself a member of the first population. Or a
             `gesmr.Space` of named variables, real, integer or without order: fun gets a dictionary.
         direction: "minimize" or "maximize".
         bounds: pairs (low, high) as scipy takes them, one pair for all, pytrees like x0, or a `gesmr.Bounds`, which
             also chooses between reflection (default), clipping and resampling. Never violated.
-        integrality: 1 where a variable is an integer, as scipy has it; one for all, one for each, or shaped like x0.
+        integrality: 1 where a variable is an integer, as in scipy; one for all, one for each, or shaped like x0.
         constraints: scipy's NonlinearConstraint, LinearConstraint or dictionaries. Feasible solutions come before
             infeasible ones, those by the sum of their violations. Equalities hold within `eq_tol`. A Python function is
             not called where constraints are violated.
         keyed: fun, a JAX function, takes a `jax.random` key as its last argument: one for all candidates of a
             generation, another for the next.
-        on_error: "raise" lets exceptions of fun through; "worst" counts them, says so, and goes on.
-        repeats: every value is the mean of so many evaluations.
-        reevaluate: of noisy functions, again in every generation: "none", the "elite" (its value is then the mean of
-            all its evaluations), or "parents" and elite (so that a child is compared with its parent on the same day).
+        on_error: "raise" lets exceptions of fun through; "worst" counts them as the worst value and warns once.
+        repeats: every value is the mean of this many evaluations.
+        reevaluate: who is evaluated again in every generation, for noisy functions: "none", the "elite" (its value is
+            then the mean of all its evaluations), or "parents" and elite (so parent and child share a generation).
 
     How it is searched
         popsize: N + 1; a generation costs N evaluations, because the best is kept. 101, and fewer if `maxfun` is small:
             docs/budgets.md has the rule.
         controller: how the mutation rate is chosen: a controller such as `gesmr.GESMR()` or a name such as "SAMR";
-            by default GESMR with the settings docs/why.md recommends. "GESMR" is the paper's.
+            by default GESMR, which recombines if there are 50 children or more and no integers or choices.
+            "GESMR" is the paper's.
         truncation: the share of members that may become parents: 0.3, in a population of up to 50 and with integers or
             choices 0.2; the paper's 0.5 if a controller is given.
-        init: members of the first population, or a pair of such and their values. The rest is drawn.
-        init_std: spread of the drawn members around x0, a number or one for each variable; 1 by default, and all over
-            the range where a variable has one. If given for each variable, mutations are in these units.
+        init: members of the first population, or a pair of members and their values. The rest is drawn.
+        init_std: spread of the drawn members around x0, a number or one for each variable; 1 by default, or a
+            variable's whole range if it has one. If given for each variable, mutations are in these units.
         rng, seed: an integer, a numpy Generator or a jax key; `result.seed` repeats a run.
         dtype: float32 or float64; by default that of x0, and JAX's default for a compiled function. bfloat16 stores
-            the population so, in half the memory; fun and all arithmetic have single precision.
+            the population in half the memory; fun and all arithmetic have single precision.
         restarts: how often to begin anew when `patience` has run out, `restart_popsize` "keep" or "double".
         devices: over which the children of a compiled run are sharded: a number, "all", a list of jax devices or a
             `jax.sharding.Mesh` of one axis. batch_size counts for each of them.
 
-    When it ends (the first that comes; 1000 generations or ftol=1e-12 if nothing is said)
+    When it ends (the first to be reached; 1000 generations or ftol=1e-12 if none is given)
         maxiter generations, maxfun evaluations (never exceeded), maxtime seconds, a value as good as target, patience
         generations without a better one, a callback that returns True or raises StopIteration, Ctrl-C.
         ftol: no value in `patience` generations (50) that is lower by more than ftol times what the run has gained, or
@@ -129,8 +130,8 @@ def minimize(
         callback(intermediate_result): or several; after every generation, or between chunks of a compiled run, which
             take about 0.2 s or `chunk` generations. It gets x, fun, nit, nfev, stop and `recent`, the history since
             the last call.
-        disp: a live line in a terminal, elsewhere a line now and then.
-        checkpoint: a file, or a `gesmr.Checkpoint` that says how often; `resume=True` goes on from it if it is there.
+        disp: a live line in a terminal, elsewhere a line every five seconds.
+        checkpoint: a file, or a `gesmr.Checkpoint` that says how often; `resume=True` continues from it if it is there.
 
     Returns a `scipy.optimize.OptimizeResult`: x, fun, success, status, message, nit, nfev, and population (read-only),
     population_fitness, mutation_rates (in units of the range where there is one), history, stop (the reasons by name),

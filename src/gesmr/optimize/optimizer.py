@@ -47,8 +47,8 @@ class Optimizer:
     def ask(self, n: int | None = None) -> Any:
         """The candidates to evaluate: all that have no value yet, or the next n that have not been handed out.
 
-        Asked for all again before telling, it returns the same. With n there are always as many: when all of a
-        generation are out, others follow in the place of those that have no value yet, with the same parents and rates.
+        Asked again before telling, it returns the same. `ask(n)` always returns n: when the whole generation has been
+        handed out, siblings follow of those that have no value yet, with the same parents and rates.
         """
         run, layout = self._run, self._run.setup.layout
         with precision(layout.dtype):
@@ -173,7 +173,7 @@ class Optimizer:
 
     @classmethod
     def load(cls, path: str | Path, *, x0: Any = None, controller: Any = None, **limits: Any) -> "Optimizer":
-        """The optimiser that `save` wrote, which goes on exactly as the other would have.
+        """The optimiser that `save` wrote, which continues exactly as that one would have.
 
         x0 is needed if it was a pytree: any of the same structure. So is `controller`, if it is one of your own.
         `maxiter`, `maxfun`, `maxtime`, `target`, `patience`, `ftol` and `xtol` replace those of the file.

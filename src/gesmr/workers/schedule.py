@@ -105,7 +105,7 @@ class Schedule:
                 continue
             self._losses[row] += blame
             if self._losses[row] >= self._tries:
-                told = f"{why}, in the last of {self._tries} tries"
+                told = f"{why}, in the last of {self._tries} tries" if self._tries > 1 else why
                 if self._forgiving:
                     self._done[row], self.errors[row] = True, told
                 else:
