@@ -110,6 +110,7 @@ coco-beyond: $(BENCH_STAMP)
 
 choosing-page: $(LAB)
 	$(BIN)/python benchmarks/choosing_page.py --write docs/choosing.md docs/recombination.md
+	$(BIN)/python benchmarks/coco_beyond_page.py --write docs/choosing.md docs/recombination.md
 
 coco-mixed: $(BENCH_STAMP)
 	$(BENCH_VENV)/bin/python benchmarks/coco_mixint_choice.py --jobs $(JOBS) --write docs/spaces.md

@@ -32,7 +32,9 @@ from gesmr.lab.studies.functions.runs import GENERATIONS
 
 BEYOND, CHOICE = "beyond", "beyond-choice"
 FAR = "beyond-1000"  # more seeds of some methods in 1,000 dimensions, which stand for those of BEYOND
-MORE = "beyond-more"  # what was run later: other dimensions, functions and tasks
+MORE = "beyond-more"  # what was run later: other dimensions and functions
+TURNED = "beyond-turned"  # and turned functions of 1,000 variables
+NETS = "beyond-networks"  # and images and control, with other algorithms
 KINDS = {
     "smooth": ("sphere",),
     "a narrow valley": ("rosenbrock",),
@@ -63,7 +65,11 @@ Rows = dict[tuple[str, int, bool, float], dict[str, Final]]  # by function, dime
 
 
 def finals() -> list[Final]:
-    found = {each[:-3]: each for name in (BEYOND, FAR, MORE) for each in _finals_of(name)}
+    """Of every method on every row those with the most seeds."""
+    found: dict[tuple, Final] = {}
+    for each in (each for name in (BEYOND, FAR, MORE, TURNED) for each in _finals_of(name)):
+        of = each.function, each.dim, each.turned, each.std, each.method
+        found[of] = max(each, found.get(of, each), key=lambda each: each.seeds)
     return list(found.values())
 
 
@@ -231,7 +237,7 @@ def of_images() -> list[Place]:
     return [
         Place(
             f"networks: {name}, {images} images", str(IMAGES_GENES), f"{evaluations_of(int(generations)):,}", means,
-            _link(MORE, "beyond"),
+            _link(NETS, "beyond"),
         )
         for (name, images, generations), means in found.items()
         if any(algorithm(method) in OTHERS for method in means)
@@ -253,13 +259,13 @@ def of_control() -> list[list[str]]:
             beside = f"{second}, {returns[second]:.3g}"
             evaluations = f"{evaluations_of(int(generations)):,}"
             best = f"**{first}**, {returns[first]:.3g}"
-            rows.append([f"control: {task}, return", NOT_RUN, evaluations, best, beside, *ours, _link(MORE, "beyond")])
+            rows.append([f"control: {task}, return", NOT_RUN, evaluations, best, beside, *ours, _link(NETS, "beyond")])
     return rows
 
 
 def _of_networks(file: str) -> list[dict[str, str]]:
     """Lines of the study `beyond`, those that were run later last."""
-    return [*_lines(BEYOND, file), *_lines(MORE, file)]
+    return [*_lines(BEYOND, file), *_lines(NETS, file)]
 
 
 HEADINGS = ("problem", "d", "evaluations", "best", "next, times the best", *OURS, "source")
@@ -377,7 +383,7 @@ MORE_COLUMNS = {
 
 
 def _later_rows() -> Rows:
-    return _by_row(each for each in _finals_of(MORE) if not each.main)
+    return _by_row(each for name in (MORE, TURNED) for each in _finals_of(name) if not each.main)
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -2,6 +2,7 @@
 
 import importlib
 import math
+from collections import Counter
 
 import pytest
 
@@ -11,25 +12,52 @@ BENCHMARKS, DOCS = ROOT / "benchmarks", ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
-def script():
+def load():
     """Modules of the benchmarks find each other in their directory."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(BENCHMARKS)
-        return importlib.import_module("choosing_page")
+        yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def script(load):
+    return load("choosing_page")
+
+
+@pytest.fixture(scope="module")
+def coco(load):
+    return load("coco_beyond_page")
 
 
 @pytest.mark.parametrize("page", ["choosing.md", "recombination.md"])
-def test_the_pages_are_made_of_the_results(script, page, tmp_path):
+def test_the_pages_are_made_of_the_results(script, coco, page, tmp_path):
     copy = tmp_path / page
     copy.write_bytes((DOCS / page).read_bytes())
     script.write([copy])
+    coco.write([copy])
     assert copy.read_text("utf-8") == (DOCS / page).read_text("utf-8"), "run `make choosing-page`"
 
 
-def test_every_table_has_its_place(script):
+def test_every_table_has_its_place(script, coco):
     text = "".join((DOCS / page).read_text("utf-8") for page in ("choosing.md", "recombination.md"))
-    for name in script.PAGES:
+    for name in [*script.PAGES, *coco.PAGES]:
         assert text.count(f"<!-- {name} -->") == text.count(f"<!-- /{name} -->") == 1, name
+
+
+def test_in_the_map_nobody_has_more_than_two_sizes(script, coco):
+    """Whose best of many counts looks better than it is."""
+    runs = [run for name in (coco.CONFIRMATION, coco.LARGE) for run in script.read(name)]
+    assert any(coco.is_between(run.optimizer) for run in runs)
+    for place in script.of_coco():
+        sizes = Counter(script.algorithm(name) for name in place.means)
+        assert max(sizes.values()) <= 2, place
+
+
+def test_the_later_instances_are_others(script, coco):
+    earlier = {run.instance for name in (coco.CHOICE, coco.CONFIRMATION, coco.LARGE) for run in script.read(name)}
+    later = {run.instance for run in script.read(coco.WEAK)}
+    assert len(later) == 10
+    assert not earlier & later
 
 
 def test_of_two_sizes_the_better_counts(script):
