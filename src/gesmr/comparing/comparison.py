@@ -176,7 +176,7 @@ class Comparison:
 
     def _notes(self, sound: int) -> str:
         better = "Higher" if self.sign < 0 else "Lower"
-        count = len(self.seeds)
+        count = f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"
         interval = f"The interval holds the median with {100 * self._sure:.1f}%, by order statistics."
         if self._sure < _LEVEL:
             interval += " For 95% there must be six seeds."
@@ -184,7 +184,7 @@ class Comparison:
         if pairs:
             family = f"{pairs} pairs" if pairs > 1 else "one pair"
             test = f" p: Mann–Whitney, two-sided, against the best, corrected by Holm's method for {family}."
-        return f"{better} is better; {count} seeds, {self.maxfun} evaluations each. {interval}{test}"
+        return f"{better} is better; {count}, {self.maxfun} evaluations each. {interval}{test}"
 
     def plot(self, path: str | Path | None = None) -> Any:
         """A matplotlib figure of the median best value against evaluations, with bands from quartile to quartile;

@@ -1,6 +1,7 @@
 """What a command is: options that several share are declared once, and errors end in a line."""
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
@@ -131,7 +132,9 @@ def command(
             for bundle, kind in bundles.items():
                 options[bundle] = kind(**{field.name: options.pop(field.name) for field in fields(kind)})
             try:
-                function(**options)
+                with warnings.catch_warnings():
+                    warnings.showwarning = _warn
+                    function(**options)
             except LabError as error:
                 _stop(f"error: {error}", error.exit_code)
             except KeyboardInterrupt:
@@ -178,8 +181,17 @@ def _fields(parameter: Parameter) -> list[Parameter]:
 
 
 def _stop(message: str, code: int) -> NoReturn:
-    Console(stderr=True).print(message, style="red", markup=False, highlight=False, soft_wrap=True)
+    _say(message, "red")
     raise typer.Exit(code)
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning is for who gave the command: which line of the library warns is nothing to them."""
+    _say(f"warning: {message}", "yellow")
+
+
+def _say(message: str, style: str) -> None:
+    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def console() -> Console:

@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from ...comparing import Comparison, compare
-from ..errors import LabError
+from ..errors import LabError, ending
 from ..loading import load_callable, working_directory_importable
 from .command import app, command
 from .minimize import as_json_value, raised_in
@@ -86,7 +86,7 @@ def compare_methods(
     except (TypeError, ValueError, OSError, MemoryError, ModuleNotFoundError) as error:
         if raised_in(error, getattr(fun, "__module__", None)):
             raise
-        raise LabError(str(error)) from error
+        raise ending(error) from error
     if any(row.failed for row in found.rows):
         raise typer.Exit(1)
 

@@ -21,7 +21,7 @@ from ...optimize.minimize import minimize
 from ...optimize.options import split
 from ...workers import Crew, Pool, WorkerError, crew_of
 from ...workers.sending import from_worker
-from ..errors import LabError
+from ..errors import LabError, ending
 from ..loading import load_callable, working_directory_importable
 from .command import app, command
 from .resuming import kept
@@ -136,7 +136,7 @@ def _minimize(fun: Callable, request: Request, options: dict[str, Any]) -> Any:
     except (TypeError, ValueError, OSError, MemoryError, WorkerError, ModuleNotFoundError) as error:
         if from_worker(error) or raised_in(error, getattr(fun, "__module__", None)):
             raise
-        raise LabError(str(error)) from error
+        raise ending(error) from error
 
 
 def _text(result: Any) -> str:

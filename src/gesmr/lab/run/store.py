@@ -225,7 +225,7 @@ def _used(directory: Path, kind: type[LabError] = StorageError) -> Iterator[None
     try:
         yield
     except OSError as error:
-        go_on = "; what was stored before is left as it was, and the same command goes on when this is mended"
+        go_on = "; what was stored before is left as it was, and the same command continues once this is repaired"
         raise kind(f"{directory} cannot be used: {error.strerror}{go_on if kind is StorageError else ''}") from error
 
 
