@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import threading
 from urllib.parse import urlsplit
 
@@ -12,19 +11,9 @@ from gesmr.lab.playground import Playground
 from gesmr.lab.playground.page import PRESETS
 from gesmr.lab.playground.settings import Setting
 from gesmr.lab.playground.simulation import frames
+from helpers.browser import chromium as headless
 from helpers.processes import wait_until
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--window-size=1280,900",
-)
 SPACE, LEFT, RIGHT, HOME, END, SHIFT = " ", "\ue012", "\ue014", "\ue011", "\ue010", "\ue008"
 FIRST = Setting(**PRESETS[0].setting)
 
@@ -38,25 +27,20 @@ def playground():
 
 
 @pytest.fixture(scope="module")
-def downloads(tmp_path_factory):
-    return tmp_path_factory.mktemp("downloads")
+def home(tmp_path_factory):
+    """The browser's."""
+    return tmp_path_factory.mktemp("browser")
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory, downloads):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not browser or not driver:
-        pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.add_experimental_option("prefs", {"download.default_directory": str(downloads)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chromium = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield chromium
-    chromium.quit()
+def downloads(home):
+    return home / "downloads"
+
+
+@pytest.fixture(scope="module")
+def chromium(home):
+    with headless(home) as chromium:
+        yield chromium
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import base64
 import re
-import shutil
 from html.parser import HTMLParser
 
 import numpy as np
@@ -24,23 +23,13 @@ from gesmr.lab.studies.functions.results import Curves, Row
 from gesmr.lab.studies.functions.runs import FunctionsStudy, Run, summary
 from gesmr.lab.studies.functions.show import VIEW
 from gesmr.lab.studies.functions.tables import estimates, number
+from helpers.browser import chromium as headless
 
 HOSTILE = "<script>alert(1)</script></script><img src=x onerror=alert(1)>\u2028&'\""
 CHAPTERS = {"functions": chapter}
 METHODS = ("OFMR", "LAMR-100", "FMR", "SAMR", "GESMR")
 FUNCTIONS = ("ackley", "sphere", "linear")
 MISSING = ("sphere", 2, 1.0, "FMR")  # the one cell without runs
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-    "--window-size=1280,900",
-)
 
 
 def _histories(specs):
@@ -91,18 +80,8 @@ def results(directory):
 
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory):
-    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    browser, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if not browser or not driver:
-        pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browser
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    chromium = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
-    yield chromium
-    chromium.quit()
+    with headless(tmp_path_factory.mktemp("browser")) as chromium:
+        yield chromium
 
 
 @pytest.fixture
