@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from scipy.stats import mannwhitneyu
 
 import gesmr
 from gesmr.lab.run.store import Store
@@ -19,6 +18,7 @@ from gesmr.lab.studies.beyond.networks import BeyondControl, BeyondImages
 from gesmr.lab.studies.beyond.results import MAIN, Count, Results, Runs, choice
 from gesmr.lab.studies.beyond.runs import BeyondRun, Row
 from gesmr.lab.studies.beyond.show import VIEW
+from helpers.references import mann_whitney
 
 GENERATIONS = 20
 PAPER = dict.fromkeys(gesmr.PAPER_NAMES, 10.0)
@@ -81,7 +81,7 @@ def test_the_best_of_a_row_is_set_apart_and_oracles_never_are():
 def test_p_values_are_corrected_for_all_rows():
     rows = MAIN[:3]
     results = results_with({X: 1.0, "GESMR": 1.2}, rows, {rows[0]: {"GESMR": 100.0}})
-    alone = [mannwhitneyu(results.rows[row][X].final, results.rows[row]["GESMR"].final).pvalue for row in rows]
+    alone = [mann_whitney(results.rows[row][X].final, results.rows[row]["GESMR"].final) for row in rows]
     found = results.p_values(X, "GESMR")
     assert found[rows[0]] == pytest.approx(3 * alone[0])
     assert found[rows[1]] == pytest.approx(min(2 * alone[1], 1))
@@ -190,7 +190,7 @@ def test_a_line_that_falls_to_zero_stays_in_its_panel():
     (axes,) = figure.axes
     free = [line for line in axes.get_lines() if not line.get_clip_on()]
     assert [line.get_color() for line in free] == [LOOKS[X].colour]
-    assert all((line.get_ydata() >= axes.get_ylim()[0]).all() for line in free)
+    assert all((np.asarray(line.get_ydata()) >= axes.get_ylim()[0]).all() for line in free)
 
 
 def test_what_minimize_would_recombine_with_is_counted_too():
