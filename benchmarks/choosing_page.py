@@ -244,28 +244,43 @@ def of_images() -> list[Place]:
     ]  # fmt: skip
 
 
+class Mean(NamedTuple):
+    """A mean return, and its standard error."""
+
+    value: float
+    error: float
+
+    def like(self, other: "Mean") -> bool:
+        """Whether they are within two standard errors of their difference."""
+        return abs(self.value - other.value) <= 2 * math.hypot(self.error, other.error)
+
+
 def of_control() -> list[list[str]]:
     """Policies: returns on episodes on which they did not evolve; higher is better, so that no ratio says how far."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    found: dict[tuple[str, str], dict[str, Mean]] = {}
     for line in _of_networks("beyond_control.csv"):
         place = found.setdefault((line["Task"], line["T"]), {})
-        name, value = algorithm(line["method"]), float(line["held-out return"])
-        place[name] = max(value, place.get(name, -math.inf))
+        name, mean = algorithm(line["method"]), Mean(float(line["held-out return"]), float(line["± s.e. of it"]))
+        place[name] = max(mean, place.get(name, mean))
     rows = []
     for (task, generations), returns in found.items():
         if X in returns and any(name in OTHERS for name in returns):
-            first, second, *_ = sorted(returns, key=lambda name: -returns[name])
-            ours = [f"{returns[name]:.3g}" if name in returns else NOT_RUN for name in OURS]
-            beside = f"{second}, {returns[second]:.3g}"
+            first, *others = sorted(returns, key=lambda name: -returns[name].value)
+            like = sum(returns[first].like(returns[name]) for name in others)
+            ours = [f"{returns[name].value:.3g}" if name in returns else NOT_RUN for name in OURS]
+            beside = f"{like} of {len(others)} others within two standard errors"
             evaluations = f"{evaluations_of(int(generations)):,}"
-            best = f"**{first}**, {returns[first]:.3g}"
+            best = f"{first}, {returns[first].value:.3g}"
             rows.append([f"control: {task}, return", NOT_RUN, evaluations, best, beside, *ours, _link(NETS, "beyond")])
     return rows
 
 
 def _of_networks(file: str) -> list[dict[str, str]]:
-    """Lines of the study `beyond`, those that were run later last."""
-    return [*_lines(BEYOND, file), *_lines(NETS, file)]
+    """Lines of the study `beyond`: of the same task and method those that were run later."""
+    found: dict[tuple, dict[str, str]] = {}
+    for line in [*_lines(NETS, file), *_lines(BEYOND, file)]:
+        found.setdefault(tuple(line.get(name) for name in ("Set", "images", "Task", "T", "method")), line)
+    return list(found.values())
 
 
 HEADINGS = ("problem", "d", "evaluations", "best", "next, times the best", *OURS, "source")

@@ -122,3 +122,9 @@ def test_claims_of_recombination_rest_on_forty_seeds(script):
         lower = sum(medians[*row, "GESMR-X"] < medians[*row, name] for row in rows)
         assert found[name][0] == f"{lower} of 50"
     assert {seeds for *_, seeds in found.values()} == {40}
+
+
+def test_means_that_cannot_be_told_apart(script):
+    """The standard error of a difference of 3 and 4 is 5."""
+    assert script.Mean(0.0, 3.0).like(script.Mean(10.0, 4.0))
+    assert not script.Mean(0.0, 3.0).like(script.Mean(10.1, 4.0))
