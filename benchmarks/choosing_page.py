@@ -69,7 +69,7 @@ def finals() -> list[Final]:
     found: dict[tuple, Final] = {}
     for each in (each for name in (BEYOND, FAR, MORE, TURNED) for each in _finals_of(name)):
         of = each.function, each.dim, each.turned, each.std, each.method
-        found[of] = max(each, found.get(of, each), key=lambda each: each.seeds)
+        found[of] = max(found.get(of, each), each, key=lambda each: each.seeds)
     return list(found.values())
 
 
