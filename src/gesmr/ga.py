@@ -117,6 +117,8 @@ class GA:
         check_state(state)
         if genes is not None and not isinstance(genes, noise.Genes):
             raise TypeError(f"genes must be a gesmr.noise.Genes or None, got {type(genes).__name__}")
+        if sums is not None and not isinstance(sums, Sums):
+            raise TypeError(f"sums must be a gesmr.sums.Sums or None, got {type(sums).__name__}")
         selected = self._select(state)
         rates = self.controller.rates(state.controller, selected.members[1:])
         made = self._children(state.key, state, selected, rates, genes, sums)

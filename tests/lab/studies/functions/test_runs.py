@@ -15,6 +15,7 @@ from rich.console import Console
 
 import gesmr
 from gesmr import noise
+from gesmr._compilation import OPTIONS
 from gesmr.controllers import Feedback
 from gesmr.lab.errors import LabError
 from gesmr.lab.run import runner
@@ -159,7 +160,7 @@ def test_a_group_is_the_library_run_by_run(programs, methods, reading):
     """Ten generations: over many more, rounding that differs between programs would be amplified by selection."""
     group = job_of("rastrigin", 3, False, 10, methods, PAIRS, reading)
     arrays = group.run(programs, lambda work: None)
-    compiled = jax.jit(direct, static_argnums=(0, 1, 2, 5, 6, 7))
+    compiled = jax.jit(direct, static_argnums=(0, 1, 2, 5, 6, 7), compiler_options=OPTIONS)
     for spec, elite, log_rate in zip(group.specs, arrays["elite"], arrays["log_rate"], strict=True):
         assert spec.reading == reading
         expected = compiled(spec.method, "rastrigin", 3, spec.std, spec.seed, 10, False, reading)
