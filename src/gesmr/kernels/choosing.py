@@ -57,7 +57,7 @@ def _program(first: int | None, words: Any, pool: Any, values: Any, members: Any
     if first is not None:
         key = noise.fold_in(key, first, words[1][0])
     is_one = index < n
-    mine, tie = load(values.at[pl.ds(0, padded)], is_one)[:, None], noise.bits(key, padded, start=n)[:, None]
+    mine, tie = load(values.at[index], is_one)[:, None], noise.bits(key, padded, start=n)[:, None]
 
     def counted(turn: Any, rank: Array) -> Array:
         first = turn * _AT_ONCE
@@ -71,4 +71,4 @@ def _program(first: int | None, words: Any, pool: Any, values: Any, members: Any
     store(ranking.at[jnp.where(is_one, rank, index)], index)
     barrier()  # what other threads have written is read
     drawn = jnp.where(index == 0, 0, noise.integer(noise.bits(key, padded), pool[0]))
-    store(members.at[pl.ds(0, padded)], load(ranking.at[drawn], is_one), is_one)
+    store(members.at[index], load(ranking.at[drawn], is_one), is_one)
